@@ -1,0 +1,52 @@
+//! `cargo xtask`: the tasks of the workspace that are more than one cargo command. Each task is one file.
+
+mod bench;
+mod command;
+mod deny;
+mod lint;
+mod soak;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  test [FILTER...]   build kanat, then run every test; FILTER goes to the test binaries
+  lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
+  tidy               the rules of the tree that no other tool knows
+  soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
+  bench [OPTION...]  measure the release binary beside bare servers (--help lists the options)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (task, rest) = match arguments.split_first() {
+        Some((task, rest)) => (task.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let outcome = match task {
+        "test" => test::run(rest),
+        "lint" => lint::run(),
+        "tidy" => tidy::run(),
+        "soak" => soak::run(rest),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask {task}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `cargo xtask test`: the one test command. It builds the binary that the black-box tests start, looks for what they
+//! need from the machine, and runs every test of the workspace.
+
+use anyhow::{Context, Result, bail};
+use kanat_testing_postgres::Programs;
+
+use crate::command::{self, cargo};
+
+/// The points at which the fault tests let the binary die.
+pub const FAILPOINTS: &str = "kanat/failpoints";
+
+/// Runs all tests; `filters` (test names, or `--nocapture` and its kin) go to the test binaries.
+pub fn run(filters: &[String]) -> Result<()> {
+    look_for_tools()?;
+    look_for_postgres()?;
+    command::run(cargo(["build", "--locked", "--package", "kanat", "--features", FAILPOINTS]))?;
+    let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS]);
+    if !filters.is_empty() {
+        test.arg("--").args(filters);
+    }
+    command::run(test)
+}
+
+/// The message log and the store are tested on PostgreSQL too: a server that `DATABASE_URL` names, or a throw-away cluster
+/// from the programs of this machine, which are installed where they are missing and that is ours to do.
+fn look_for_postgres() -> Result<()> {
+    if std::env::var_os("DATABASE_URL").is_some() {
+        return Ok(());
+    }
+    Programs::find_or_install()
+        .map(drop)
+        .context("the tests need PostgreSQL: apt-get install postgresql, or name a server by DATABASE_URL")
+}
+
+/// What the tests start besides Rust. Everything missing is said at once, with the command that brings it.
+fn look_for_tools() -> Result<()> {
+    let mut missing = Vec::new();
+    if !command::works("cc", &["--version"]) {
+        missing.push("a C compiler (cc), for the bundled SQLite: apt-get install gcc libc6-dev");
+    }
+    if !command::works("python3", &["-c", "import venv, ensurepip"]) {
+        missing.push("Python 3 with venv, for the gRPC client made from proto/: apt-get install python3 python3-venv");
+    }
+    if !command::works("curl", &["--version"]) {
+        missing.push("curl, for the walk over /api/v1: apt-get install curl");
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!("the tests need what is not here:\n  - {}", missing.join("\n  - "))
+}

@@ -1,0 +1,54 @@
+//! Versions and features stand once, in the workspace: a member only names what it uses.
+
+use super::Findings;
+use crate::workspace::SourceFile;
+
+/// Its code is generated, by a generator that does not know our lints.
+const GENERATED: &str = "crates/proto/Cargo.toml";
+
+pub fn check(files: &[SourceFile], findings: &mut Findings) {
+    for file in files.iter().filter(|file| file.name() == "Cargo.toml" && file.path != "Cargo.toml") {
+        let Ok(manifest) = file.text.parse::<toml::Table>() else {
+            findings.error(&file.path, "not TOML");
+            continue;
+        };
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(dependencies) = manifest.get(section).and_then(toml::Value::as_table) else { continue };
+            for (name, dependency) in dependencies {
+                if !from_the_workspace(dependency) {
+                    let message = format!("write `{name}.workspace = true`, the version goes into the root Cargo.toml");
+                    findings.error(&file.path, message);
+                }
+            }
+        }
+        let lints = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+        if lints != Some(true) && file.path != GENERATED {
+            findings.error(&file.path, "the workspace's lints hold here too: `[lints]` with `workspace = true`");
+        }
+    }
+}
+
+/// `{ workspace = true }` and nothing beside it: a feature added by one member rebuilds the crate for all.
+fn from_the_workspace(dependency: &toml::Value) -> bool {
+    let Some(table) = dependency.as_table() else { return false };
+    table.get("workspace").and_then(toml::Value::as_bool) == Some(true) && table.len() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(dependency: &str) -> usize {
+        let text = format!("[lints]\nworkspace = true\n[dependencies]\n{dependency}\n");
+        let mut findings = Findings::default();
+        check(&[SourceFile { path: "crates/a/Cargo.toml".to_owned(), text }], &mut findings);
+        findings.errors.len()
+    }
+
+    #[test]
+    fn refuses_a_version_or_a_feature_of_a_member_s_own() {
+        assert_eq!(errors("bytes.workspace = true"), 0);
+        assert_eq!(errors("bytes = \"1\""), 1);
+        assert_eq!(errors("bytes = { workspace = true, features = [\"serde\"] }"), 1);
+    }
+}
