@@ -1,0 +1,13 @@
+//! JSON as text: strict checking, reading without a tree, writing strings. What stays a slice keeps its digits and the
+//! order of its keys. No values of its own: what a slice means is the reader's.
+
+mod check;
+mod scan;
+mod string;
+
+pub use check::{Fault, JsonError, check, check_text};
+pub use scan::{has_key, items, member, members, occurrences, skip_colon, skip_comma, skip_value, skip_whitespace};
+pub use string::{closing_quote, decode, key_is, write_string};
+
+/// The deepest nesting that a document may have.
+pub const MAX_DEPTH: usize = 128;

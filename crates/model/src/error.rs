@@ -1,0 +1,69 @@
+//! An error as a caller sees it: a code, a sentence, and the fields at fault. Causes stay in the log.
+
+use crate::Code;
+
+/// A failed call, in words fit for the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    pub code: Code,
+    /// Lower case, no full stop, names the thing.
+    pub message: String,
+    pub details: Vec<FieldError>,
+}
+
+/// What is wrong with one field of a request; `field` is a path such as `entries[2].key`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    pub field: String,
+    pub message: String,
+}
+
+impl FieldError {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: Vec::new() }
+    }
+
+    /// The request is wrong in one named field.
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let detail = FieldError::new(field, message);
+        let message = format!("{}: {}", detail.field, detail.message);
+        Self { code: Code::InvalidArgument, message, details: vec![detail] }
+    }
+
+    /// The request is wrong as `message` says, in the fields of `details`.
+    pub fn invalid(message: impl Into<String>, details: Vec<FieldError>) -> Self {
+        Self { code: Code::InvalidArgument, message: message.into(), details }
+    }
+
+    /// `kind` is the noun, as in `flow`; the message reads `flow "flw_1" does not exist`.
+    pub fn not_found(kind: &str, key: impl AsRef<str>) -> Self {
+        Self::new(Code::NotFound, format!("{kind} {:?} does not exist", key.as_ref()))
+    }
+
+    /// `kind` is the noun, as in `lookup table`; the message reads `a lookup table named "eu" already exists`.
+    pub fn already_exists(kind: &str, name: impl AsRef<str>) -> Self {
+        Self::new(Code::AlreadyExists, format!("a {kind} named {:?} already exists", name.as_ref()))
+    }
+
+    /// The resource is not in a state that allows the call.
+    pub fn precondition(message: impl Into<String>) -> Self {
+        Self::new(Code::FailedPrecondition, message)
+    }
+
+    /// Something of ours failed; the caller learns nothing of its inside, the log does.
+    pub fn internal() -> Self {
+        Self::new(Code::Internal, "internal error")
+    }
+
+    /// What is needed is away for now; the caller may try again.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(Code::Unavailable, message)
+    }
+}

@@ -1,0 +1,90 @@
+//! Identifiers: a prefix that names the kind, `_`, and a time-ordered unique part.
+
+use std::fmt;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// What every id of this kind begins with, without the `_`.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// A new id, later in order than every earlier one of this process.
+            pub fn generate() -> Self {
+                Self(format!(concat!($prefix, "_{}"), uuid::Uuid::now_v7().simple()))
+            }
+
+            /// Takes an id as it stands in a request or a row; any text is taken, what does not exist is not found.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            pub fn into_string(self) -> String {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+    )*};
+}
+
+ids! {
+    AccountId = "acc";
+    EnvironmentId = "env";
+    FlowId = "flw";
+    MessageId = "msg";
+    LookupTableId = "lt";
+    /// A connector instance.
+    InstanceId = "ci";
+    ApiKeyId = "key";
+    /// A data-plane node, kept in its data folder.
+    NodeId = "node";
+    /// One start of a node; leases belong to it, so that a restarted node cannot be taken for its former self.
+    BootId = "boot";
+    /// A database; a store restored or replaced has another.
+    EpochId = "epoch";
+    RequestId = "req";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_carry_their_prefix_and_grow_with_time() {
+        let first = FlowId::generate();
+        let second = FlowId::generate();
+        assert!(first.as_str().starts_with("flw_"));
+        assert!(first < second);
+    }
+}

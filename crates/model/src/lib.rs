@@ -1,0 +1,16 @@
+//! The nouns that every part of Kanat shares: ids, states, error codes, pages, time. No I/O but the wall clock.
+
+pub mod code;
+pub mod error;
+pub mod id;
+pub mod message;
+pub mod page;
+pub mod secret;
+pub mod time;
+
+pub mod flow;
+
+pub use code::Code;
+pub use error::{Error, FieldError};
+pub use secret::Secret;
+pub use time::Timestamp;

@@ -1,0 +1,169 @@
+//! The states of a message and what starts one.
+
+use crate::Error;
+
+macro_rules! texts {
+    ($name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+/// Where a message stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Durable, not yet begun.
+    Received,
+    /// A node works on it.
+    Processing,
+    /// An attempt failed; the next one has a due time.
+    Retrying,
+    /// Its flow is paused.
+    Held,
+    Delivered,
+    /// Its flow's condition was false.
+    Filtered,
+    /// Given up; a person may retry, replay or discard it.
+    DeadLetter,
+    /// A person said that it needs no delivery.
+    Discarded,
+}
+
+texts!(Status {
+    Received = "received",
+    Processing = "processing",
+    Retrying = "retrying",
+    Held = "held",
+    Delivered = "delivered",
+    Filtered = "filtered",
+    DeadLetter = "dead_letter",
+    Discarded = "discarded",
+});
+
+impl Status {
+    /// Nothing more will happen to it by itself.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Received | Self::Processing | Self::Retrying | Self::Held => false,
+            Self::Delivered | Self::Filtered | Self::DeadLetter | Self::Discarded => true,
+        }
+    }
+
+    /// A person retries it: only from `dead_letter`.
+    pub fn retry(self) -> Result<Self, Error> {
+        match self {
+            Self::DeadLetter => Ok(Self::Received),
+            Self::Received
+            | Self::Processing
+            | Self::Retrying
+            | Self::Held
+            | Self::Delivered
+            | Self::Filtered
+            | Self::Discarded => Err(Error::precondition(format!(
+                "a message that is {} cannot be retried: only a dead_letter can",
+                self.as_str()
+            ))),
+        }
+    }
+
+    /// A person discards it: a dead letter, or one that still waits.
+    pub fn discard(self) -> Result<Self, Error> {
+        match self {
+            Self::DeadLetter | Self::Received | Self::Retrying | Self::Held => Ok(Self::Discarded),
+            Self::Processing | Self::Delivered | Self::Filtered | Self::Discarded => {
+                Err(Error::precondition(format!("a message that is {} cannot be discarded", self.as_str())))
+            }
+        }
+    }
+}
+
+/// What started a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trigger {
+    Webhook,
+    Schedule,
+    Poll,
+    Manual,
+    Api,
+    Batch,
+    Replay,
+}
+
+texts!(Trigger {
+    Webhook = "webhook",
+    Schedule = "schedule",
+    Poll = "poll",
+    Manual = "manual",
+    Api = "api",
+    Batch = "batch",
+    Replay = "replay",
+});
+
+/// What kind of thing went wrong with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// A field of the mapping, a condition or a template; final.
+    Mapping,
+    /// The request never got an answer: refused, reset, cut off, wrong TLS.
+    Network,
+    Timeout,
+    /// The target answered, and not with 2xx.
+    Status,
+    /// The egress guard refused the address; final.
+    Egress,
+    /// A step with `on_failure: reject` failed; final.
+    Rejected,
+    /// The plan cannot run: an instance or a table that it names is gone; final.
+    Configuration,
+    Adapter,
+}
+
+texts!(ErrorKind {
+    Mapping = "mapping",
+    Network = "network",
+    Timeout = "timeout",
+    Status = "status",
+    Egress = "egress",
+    Rejected = "rejected",
+    Configuration = "configuration",
+    Adapter = "adapter",
+});
+
+/// Why an attempt or a message failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// The target field, for a mapping error.
+    pub field: Option<String>,
+    /// The expression, for a mapping error.
+    pub expression: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_read_back() {
+        for status in Status::ALL {
+            assert_eq!(Status::parse(status.as_str()), Some(*status));
+        }
+    }
+
+    #[test]
+    fn only_a_dead_letter_is_retried() {
+        for status in Status::ALL {
+            assert_eq!(status.retry().is_ok(), *status == Status::DeadLetter);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The contract in Rust: what `proto/` compiles to, and its descriptor set. Nothing here is written by hand.
+
+pub mod google {
+    pub mod api {
+        include!(concat!(env!("OUT_DIR"), "/google.api.rs"));
+    }
+}
+
+/// The public API.
+pub mod v1 {
+    include!(concat!(env!("OUT_DIR"), "/kanat.v1.rs"));
+}
+
+/// Control plane to node.
+pub mod node {
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/kanat.node.v1.rs"));
+    }
+}
+
+/// What nodes run.
+pub mod plan {
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/kanat.plan.v1.rs"));
+    }
+}
+
+/// Every file of `proto/` and what it imports, encoded, with custom options and comments.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));

@@ -1,0 +1,206 @@
+//! What the process counts, and how that is told to Prometheus.
+//!
+//! Counters and histograms are atomics of the process: counting costs nanoseconds, and nobody has to be handed anything.
+//! What is only of interest at the moment somebody asks comes as [`Readings`]. Label values are bounded: flows by
+//! [`Flows`], everything else by lists that are written down in code.
+
+mod flows;
+mod histogram;
+mod names;
+mod process;
+mod readings;
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+pub use flows::{Flow, Flows, Outcome};
+pub use histogram::Histogram;
+pub use readings::{ControlPlane, Environment, Log, Node, Nodes, Readings, Waiting};
+
+/// What [`Metrics::text`] gives, for `Content-Type`.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Labelled<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
+
+/// Everything that this process counts.
+pub struct Metrics {
+    /// Messages, by flow and by what became of them.
+    pub flows: Flows,
+    /// From a webhook's arrival to its 202.
+    pub ack: Histogram,
+    /// From a message's arrival to its delivery.
+    pub delivery: Histogram,
+    /// One call to a target.
+    pub attempt: Histogram,
+    /// One call of the management API, to the head of its answer.
+    pub api: Histogram,
+    /// Messages that the log did not take.
+    pub append_failures: Counter,
+    /// Outcomes that could not be written at the first try, counted at every try.
+    pub settle_failures: Counter,
+    /// Outcomes that came after the message had been taken over.
+    pub settles_fenced: Counter,
+    /// Calls that the egress guard did not let out.
+    pub egress_refused: Counter,
+    /// Resources that this node refused to run.
+    pub plans_refused: Counter,
+    /// Spans that could not be exported.
+    pub spans_dropped: Counter,
+    attempts: Labelled<1>,
+    refused: Labelled<1>,
+    api_requests: Family<[(&'static str, String); 2], Counter>,
+    registry: Registry,
+}
+
+/// Those of this process.
+pub fn metrics() -> &'static Metrics {
+    static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
+    &METRICS
+}
+
+impl Metrics {
+    fn new() -> Self {
+        let mut metrics = Self {
+            flows: Flows::default(),
+            ack: Histogram::new(histogram::SHORT),
+            delivery: Histogram::new(histogram::LONG),
+            attempt: Histogram::new(histogram::SHORT),
+            api: Histogram::new(histogram::SHORT),
+            append_failures: Counter::default(),
+            settle_failures: Counter::default(),
+            settles_fenced: Counter::default(),
+            egress_refused: Counter::default(),
+            plans_refused: Counter::default(),
+            spans_dropped: Counter::default(),
+            attempts: Family::default(),
+            refused: Family::default(),
+            api_requests: Family::default(),
+            registry: Registry::default(),
+        };
+        metrics.registry = metrics.register();
+        metrics
+    }
+
+    /// An attempt ended: `result` is `delivered`, `filtered`, or the kind of the failure.
+    pub fn attempted(&self, result: &'static str) {
+        self.attempts.get_or_create(&[("result", result)]).inc();
+    }
+
+    /// A request to the data plane was answered with this status instead of being accepted.
+    pub fn refused(&self, status: u16) {
+        self.refused.get_or_create(&[("reason", names::refusal(status))]).inc();
+    }
+
+    /// A call of the management API was answered. `method` is the gRPC method's path, of those that exist; `status` the
+    /// number of its gRPC status.
+    pub fn api_called(&self, method: &str, status: u16, took: Duration) {
+        let method = method.trim_start_matches('/').to_owned();
+        let labels = [("method", method), ("code", names::code(status).to_owned())];
+        self.api_requests.get_or_create(&labels).inc();
+        self.api.observe(took);
+    }
+
+    /// All of it as Prometheus reads it, with what was read just now.
+    pub fn text(&self, readings: Readings) -> String {
+        let mut now = Registry::with_prefix("kanat");
+        now.register_collector(Box::new(readings));
+        let mut text = String::new();
+        let written = text::encode_registry(&mut text, &self.registry)
+            .and_then(|()| text::encode_registry(&mut text, &now))
+            .and_then(|()| text::encode_eof(&mut text));
+        // Only a writer can fail, and a string does not.
+        if written.is_err() {
+            tracing::error!("the metrics cannot be written");
+        }
+        text
+    }
+
+    fn register(&self) -> Registry {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process::Process));
+        let ours = registry.sub_registry_with_prefix("kanat");
+        ours.register("build", "The build that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        ours.register_collector(Box::new(self.flows.clone()));
+        for (name, help, histogram) in [
+            ("ack_duration", "From a webhook's arrival to its 202", &self.ack),
+            ("delivery_duration", "From a message's arrival to its delivery, retries included", &self.delivery),
+            ("attempt_duration", "One call to a target", &self.attempt),
+            ("api_request_duration", "One call of the management API, to the head of its answer", &self.api),
+        ] {
+            ours.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        }
+        for (name, help, counter) in [
+            ("log_append_failures", "Messages that the log did not take", &self.append_failures),
+            ("log_settle_failures", "Tries to write an outcome that failed", &self.settle_failures),
+            ("log_settles_fenced", "Outcomes refused because the message was taken over", &self.settles_fenced),
+            ("egress_refused", "Calls that the egress guard did not let out", &self.egress_refused),
+            ("plan_resources_refused", "Resources that this node refused to run", &self.plans_refused),
+            ("trace_spans_dropped", "Spans that could not be sent to the collector", &self.spans_dropped),
+        ] {
+            ours.register(name, help, counter.clone());
+        }
+        ours.register("attempts", "Attempts by what they came to", self.attempts.clone());
+        let help = "Requests to the data plane that were answered with an error, by reason";
+        ours.register("ingress_refused", help, self.refused.clone());
+        let help = "Calls of the management API by gRPC method and code";
+        ours.register("api_requests", help, self.api_requests.clone());
+        registry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_told_in_the_form_that_prometheus_reads() {
+        let metrics = Metrics::new();
+        metrics.flows.flow("flw_1", "order \"sync\"").count(Outcome::Accepted);
+        metrics.attempted("delivered");
+        metrics.refused(413);
+        metrics.api_called("/kanat.v1.FlowService/GetFlow", 5, Duration::from_millis(3));
+        metrics.egress_refused.inc();
+        metrics.ack.observe(Duration::from_micros(700));
+        let log = Log { commits: 2, operations: 9, ..Log::default() };
+        let text = metrics.text(Readings { log: Some(log), ..Readings::default() });
+        for line in [
+            concat!("kanat_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+            "kanat_messages_accepted_total{flow_id=\"flw_1\",flow=\"order \\\"sync\\\"\"} 1",
+            "kanat_attempts_total{result=\"delivered\"} 1",
+            "kanat_ingress_refused_total{reason=\"too_large\"} 1",
+            "kanat_api_requests_total{method=\"kanat.v1.FlowService/GetFlow\",code=\"NOT_FOUND\"} 1",
+            "kanat_egress_refused_total 1",
+            "kanat_ack_duration_seconds_bucket{le=\"0.0005\"} 0",
+            "kanat_ack_duration_seconds_bucket{le=\"0.001\"} 1",
+            "kanat_ack_duration_seconds_bucket{le=\"+Inf\"} 1",
+            "kanat_ack_duration_seconds_sum 0.0007",
+            "kanat_log_commits_total 2",
+            "kanat_log_operations_total 9",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn every_metric_has_one_description_and_no_name_twice() {
+        let readings = Readings {
+            log: Some(Log::default()),
+            node: Some(Node::default()),
+            control_plane: Some(ControlPlane::default()),
+        };
+        let text = Metrics::new().text(readings);
+        let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let found = types.len();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!(types.len(), found, "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("# HELP ")).count(), found, "{text}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Counts of messages by flow. A flow's counters are found once, when its plan is compiled, and kept with it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+
+/// Flows that have labels of their own; those beyond are counted together.
+const MOST: usize = 2_000;
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is durable.
+    Accepted,
+    /// It was recognised as a repeat of one accepted before.
+    Duplicate,
+    Delivered,
+    Filtered,
+    /// It failed, and is tried again later.
+    Retried,
+    DeadLettered,
+}
+
+impl Outcome {
+    const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::Accepted, "messages_accepted", "Messages that are durable and were acknowledged."),
+        (Self::Duplicate, "messages_duplicate", "Messages recognised as repeats."),
+        (Self::Delivered, "messages_delivered", "Messages delivered to their target."),
+        (Self::Filtered, "messages_filtered", "Messages that their flow's condition let go."),
+        (Self::Retried, "messages_retried", "Attempts that failed and will be repeated."),
+        (Self::DeadLettered, "messages_dead_lettered", "Messages given up as dead letters."),
+    ];
+}
+
+/// All flows; a cheap handle.
+#[derive(Debug, Clone, Default)]
+pub struct Flows {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    known: Mutex<HashMap<String, Arc<Flow>>>,
+    others: Arc<Flow>,
+}
+
+/// The counters of one flow.
+#[derive(Debug, Default)]
+pub struct Flow {
+    id: String,
+    name: String,
+    counts: Arc<[AtomicU64; Outcome::ALL.len()]>,
+}
+
+impl Flow {
+    pub fn count(&self, outcome: Outcome) {
+        self.counts[outcome as usize].fetch_add(1, Relaxed);
+    }
+
+    fn labels(&self) -> [(&'static str, &str); 2] {
+        [("flow_id", &self.id), ("flow", &self.name)]
+    }
+}
+
+impl Flows {
+    /// The counters of a flow: the same for every version, whatever it is called.
+    pub fn flow(&self, id: &str, name: &str) -> Arc<Flow> {
+        let mut known = self.lock();
+        let former = known.get(id);
+        if let Some(flow) = former.filter(|flow| flow.name == name) {
+            return Arc::clone(flow);
+        }
+        let counts = former.map(|flow| Arc::clone(&flow.counts));
+        if counts.is_none() && known.len() >= MOST {
+            // Those that no plan holds any more make room.
+            known.retain(|_, flow| Arc::strong_count(flow) > 1);
+            if known.len() >= MOST {
+                return Arc::clone(&self.inner.others);
+            }
+        }
+        let flow = Flow { id: id.to_owned(), name: name.to_owned(), counts: counts.unwrap_or_default() };
+        let flow = Arc::new(flow);
+        known.insert(id.to_owned(), Arc::clone(&flow));
+        flow
+    }
+
+    /// The counters of a flow whose name is not at hand.
+    pub fn of(&self, id: &str) -> Arc<Flow> {
+        let known = self.lock().get(id).cloned();
+        known.unwrap_or_else(|| self.flow(id, ""))
+    }
+
+    /// The name of a flow, as far as this process has heard of it.
+    pub fn name(&self, id: &str) -> Option<String> {
+        self.lock().get(id).map(|flow| flow.name.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Flow>>> {
+        self.inner.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for Flows {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let mut flows: Vec<_> = self.lock().values().cloned().collect();
+        flows.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        if self.inner.others.counts.iter().any(|count| count.load(Relaxed) > 0) {
+            flows.push(Arc::clone(&self.inner.others));
+        }
+        for (outcome, name, help) in Outcome::ALL {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for flow in &flows {
+                let count = flow.counts[outcome as usize].load(Relaxed);
+                ConstCounter::new(count).encode(family.encode_family(&flow.labels())?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(flow: &Flow) -> u64 {
+        flow.counts[Outcome::Accepted as usize].load(Relaxed)
+    }
+
+    #[test]
+    fn a_flow_that_is_renamed_keeps_its_counts() {
+        let flows = Flows::default();
+        let old = flows.flow("flw_1", "old");
+        old.count(Outcome::Accepted);
+        let new = flows.flow("flw_1", "new");
+        old.count(Outcome::Accepted);
+        assert_eq!((accepted(&new), flows.name("flw_1").as_deref()), (2, Some("new")));
+    }
+
+    #[test]
+    fn flows_beyond_the_bound_are_counted_together_and_former_ones_make_room() {
+        let flows = Flows::default();
+        let mut held: Vec<_> = (0..MOST).map(|n| flows.flow(&format!("flw_{n}"), "flow")).collect();
+        let others = flows.flow("flw_beyond", "flow");
+        assert!(Arc::ptr_eq(&others, &flows.flow("flw_further", "flow")));
+        held.pop();
+        assert_eq!(flows.flow("flw_beyond", "flow").id, "flw_beyond");
+    }
+
+    #[test]
+    fn every_outcome_has_a_place_of_its_own() {
+        for (place, (outcome, ..)) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(outcome as usize, place);
+        }
+    }
+}

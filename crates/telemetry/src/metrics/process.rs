@@ -1,0 +1,88 @@
+//! What the process takes of the machine, under the names that every Prometheus client gives it. Linux tells; elsewhere
+//! there is nothing to say.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// The kernel tells times in hundredths of a second to every program, whatever it counts in itself.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+#[derive(Debug)]
+pub struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        if let Some(seconds) = cpu_seconds() {
+            let help = "User and system time that the process took.";
+            let encoder = encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
+            ConstCounter::new(seconds).encode(encoder)?;
+        }
+        let gauges = [
+            ("process_resident_memory_bytes", "Memory that is resident.", resident_bytes()),
+            ("process_open_fds", "Open file descriptors.", open_files()),
+            ("process_max_fds", "File descriptors that may be open.", max_files()),
+            ("process_threads", "Threads.", status("Threads:")),
+        ];
+        for (name, help, value) in gauges {
+            if let Some(value) = value {
+                let encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+                ConstGauge::new(value).encode(encoder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cpu_seconds() -> Option<f64> {
+    cpu_of(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// The 14th and the 15th field; the second is a name that may have anything in it, in brackets.
+fn cpu_of(stat: &str) -> Option<f64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u32>().ok().map(f64::from);
+    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+}
+
+fn resident_bytes() -> Option<u64> {
+    status("VmRSS:").map(|kib| kib * 1024)
+}
+
+fn status(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn open_files() -> Option<u64> {
+    u64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()
+}
+
+fn max_files() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_times_past_a_name_with_spaces_and_brackets() {
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 2040 0 0 0 250 50 0 0 20 0 3 0 100 200 300";
+        assert_eq!(cpu_of(stat), Some(3.0));
+        assert_eq!(cpu_of("7 (kanat) S 1"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_tells_all_of_it() {
+        assert!(cpu_seconds().is_some() && resident_bytes().is_some_and(|bytes| bytes > 0));
+        assert!(open_files().is_some_and(|files| files > 2) && max_files().is_some() && status("Threads:").is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! Spans of OpenTelemetry traces: begun and ended where the work is done, taken by whoever exports them. As long as nobody
+//! does, beginning one costs a look at an atomic.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use kanat_model::Timestamp;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::metrics;
+
+/// Spans that wait to be exported; what comes while there are as many is dropped, and counted.
+const QUEUE: usize = 8 * 1024;
+
+static EXPORT: OnceLock<Sender<Span>> = OnceLock::new();
+
+/// One piece of work in a trace.
+#[derive(Debug)]
+pub struct Span {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// 32 hexadecimal digits.
+    pub trace_id: String,
+    /// 16 hexadecimal digits.
+    pub span_id: String,
+    /// The span that this one is part of; the same form.
+    pub parent_id: Option<String>,
+    pub start: Timestamp,
+    pub took: Duration,
+    pub attributes: Vec<(&'static str, String)>,
+    /// What went wrong, if anything did.
+    pub failure: Option<String>,
+    begun: Instant,
+}
+
+/// Whose side of a call a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Internal,
+    Server,
+    Client,
+}
+
+/// Begins to take spans; `None` when somebody does already.
+pub fn take() -> Option<Receiver<Span>> {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    EXPORT.set(sender).ok().map(|()| receiver)
+}
+
+/// Whether spans are taken at all.
+pub fn taken() -> bool {
+    EXPORT.get().is_some()
+}
+
+impl Span {
+    /// Begins the span that `traceparent` names, under the one that `parent` names, if any. `None` when spans are not
+    /// taken, or this trace is not sampled.
+    pub fn begin(name: &'static str, kind: Kind, traceparent: &str, parent: Option<&str>) -> Option<Self> {
+        if taken() { Self::new(name, kind, traceparent, parent) } else { None }
+    }
+
+    fn new(name: &'static str, kind: Kind, traceparent: &str, parent: Option<&str>) -> Option<Self> {
+        let (trace_id, span_id) = sampled(traceparent)?;
+        let parent_id = parent.and_then(|parent| parent.split('-').nth(2)).map(str::to_owned);
+        Some(Self {
+            name,
+            kind,
+            trace_id: trace_id.to_owned(),
+            span_id: span_id.to_owned(),
+            parent_id,
+            start: Timestamp::now(),
+            took: Duration::ZERO,
+            attributes: Vec::new(),
+            failure: None,
+            begun: Instant::now(),
+        })
+    }
+
+    #[must_use]
+    pub fn with(mut self, attribute: &'static str, value: impl Into<String>) -> Self {
+        self.attributes.push((attribute, value.into()));
+        self
+    }
+
+    /// Ends the span, which went wrong when there is a failure.
+    pub fn end(mut self, failure: Option<String>) {
+        self.took = self.begun.elapsed();
+        self.failure = failure;
+        if EXPORT.get().is_none_or(|export| export.try_send(self).is_err()) {
+            metrics().spans_dropped.inc();
+        }
+    }
+}
+
+/// Trace and span of a `traceparent` whose last bit of flags says that the trace is sampled.
+fn sampled(traceparent: &str) -> Option<(&str, &str)> {
+    let mut parts = traceparent.split('-').skip(1);
+    let (trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?);
+    let sampled = u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1);
+    sampled.then_some((trace, span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_span_is_what_its_traceparent_names_under_its_parent() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-1111111111111111-01";
+        let span = Span::new("run", Kind::Internal, SAMPLED, Some(parent)).unwrap();
+        assert_eq!((span.trace_id.as_str(), span.span_id.as_str()), (&SAMPLED[3..35], "00f067aa0ba902b7"));
+        assert_eq!(span.parent_id.as_deref(), Some("1111111111111111"));
+    }
+
+    #[test]
+    fn what_is_not_sampled_is_not_begun() {
+        for traceparent in [&SAMPLED.replace("-01", "-00"), "", "00", "00-a-b", "00-a-b-xx"] {
+            assert!(Span::new("run", Kind::Internal, traceparent, None).is_none(), "{traceparent}");
+        }
+        assert!(Span::begin("run", Kind::Internal, SAMPLED, None).is_none(), "nobody takes spans");
+    }
+}

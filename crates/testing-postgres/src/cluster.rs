@@ -1,0 +1,195 @@
+//! A PostgreSQL server of our own in a temporary folder, which can be stopped, killed, held still and started again.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::{Error, Programs, command};
+
+/// Another process may take the free port before the server does.
+const TRIES: u32 = 5;
+
+/// Waits for the end of our process, however it ends, then takes everything away.
+const WATCH: &str = r#"cat >/dev/null; "$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
+
+/// What a commit is worth when the machine loses power; the end of a process loses nothing either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    OnDisk,
+    /// Quicker, for tests of everything else.
+    InMemory,
+}
+
+/// How the server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Connections are ended, transactions rolled back.
+    Fast,
+    /// At once, as after a crash.
+    Immediate,
+}
+
+/// A running server; it and its folder are gone when this is dropped or our process ends.
+#[derive(Debug)]
+pub struct Cluster {
+    programs: Programs,
+    folder: PathBuf,
+    port: u16,
+    watch: Option<Watch>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    process: Child,
+    /// Its end is what the process waits for.
+    line: ChildStdin,
+}
+
+impl Cluster {
+    /// Makes a cluster and starts it; ready for connections when this returns.
+    pub fn start(programs: Programs, durability: Durability) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new().prefix("kanat-postgres-").tempdir();
+        let folder = folder.map_err(|cause| Error::Folder { path: std::env::temp_dir(), cause })?.keep();
+        programs.give(&folder)?;
+        let watch = Watch::begin(&programs, &folder)?;
+        let mut cluster = Self { programs, folder, port: 0, watch: Some(watch) };
+        cluster.make(durability)?;
+        let mut last = None;
+        for _ in 0..TRIES {
+            cluster.port = free_port()?;
+            match cluster.start_again() {
+                Ok(()) => return Ok(cluster),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or(Error::NotInstalled))
+    }
+
+    /// The address of one of its databases.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Stops it; connections to it break.
+    pub fn stop(&self, stop: Stop) -> Result<(), Error> {
+        let mode = match stop {
+            Stop::Fast => "--mode=fast",
+            Stop::Immediate => "--mode=immediate",
+        };
+        command::launch(self.control().args(["stop", "--silent", "--wait", mode]))
+    }
+
+    /// Starts it after a stop, at the same address.
+    pub fn start_again(&self) -> Result<(), Error> {
+        let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1", self.port, self.folder.display());
+        let log = self.folder.join("log");
+        command::launch(self.control().args(["start", "--silent", "--wait", "-o", &options, "-l"]).arg(log))
+    }
+
+    /// Holds all its processes still, as a machine without time for them would.
+    pub fn pause(&self) -> Result<(), Error> {
+        // The first one starts the others, so it comes first.
+        self.signal("-STOP")
+    }
+
+    /// Lets it run again.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.signal("-CONT")
+    }
+
+    /// Makes an empty database.
+    pub fn create_database(&self, name: &str) -> Result<(), Error> {
+        let mut create = self.programs.command("createdb");
+        command::run(create.arg(format!("--maintenance-db={}", self.url("postgres"))).arg(name))
+    }
+
+    fn make(&self, durability: Durability) -> Result<(), Error> {
+        // Text is ordered as people order it, as on most servers, so that a test shows what relies on another order.
+        // Programs older than version 15, or built without it, know byte order only.
+        let ordered = self.initialize(&["--locale-provider=icu", "--icu-locale=en-US"]);
+        ordered.or_else(|_| self.initialize(&[]))?;
+        let settings = match durability {
+            Durability::OnDisk => "",
+            Durability::InMemory => "fsync = off\nfull_page_writes = off\n",
+        };
+        let path = self.data().join("postgresql.auto.conf");
+        fs::write(&path, settings).map_err(|cause| Error::Folder { path, cause })
+    }
+
+    fn initialize(&self, more: &[&str]) -> Result<(), Error> {
+        let mut initialize = self.programs.command("initdb");
+        initialize.arg("-D").arg(self.data()).args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"]);
+        command::run(initialize.arg("--no-sync").args(more))
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn control(&self) -> Command {
+        let mut control = self.programs.command("pg_ctl");
+        control.arg("-D").arg(self.data());
+        control
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), Error> {
+        let path = self.data().join("postmaster.pid");
+        let text = fs::read_to_string(&path).map_err(|cause| Error::Folder { path: path.clone(), cause })?;
+        let first = text.lines().next().and_then(|line| line.trim().parse().ok());
+        let first: u32 = first.ok_or(Error::Folder { path, cause: ErrorKind::InvalidData.into() })?;
+        command::run(Command::new("kill").arg(signal).arg(first.to_string()))?;
+        for process in children(first) {
+            // One that has ended meanwhile needs no signal.
+            let _ = command::run(Command::new("kill").arg(signal).arg(process.to_string()));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.end();
+        }
+    }
+}
+
+impl Watch {
+    fn begin(programs: &Programs, folder: &Path) -> Result<Self, Error> {
+        let mut watch = programs.as_user("sh");
+        watch.args(["-c", WATCH]).arg(programs.command("pg_ctl").get_program()).arg(folder);
+        watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let failed = |cause| Error::Run { program: "sh".to_owned(), cause };
+        let mut process = watch.spawn().map_err(failed)?;
+        let line = process.stdin.take().ok_or_else(|| failed(ErrorKind::BrokenPipe.into()))?;
+        Ok(Self { process, line })
+    }
+
+    fn end(mut self) {
+        drop(self.line);
+        // It ends by itself; there is nobody to tell if it does not.
+        let _ = self.process.wait();
+    }
+}
+
+fn free_port() -> Result<u16, Error> {
+    let path = PathBuf::from("127.0.0.1:0");
+    let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    port.map(|address| address.port()).map_err(|cause| Error::Folder { path, cause })
+}
+
+/// The processes that one has started.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|process| parent_of(*process) == Some(parent)).collect()
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field, the name, stands in parentheses and may hold anything.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}

@@ -1,0 +1,82 @@
+//! One database for one test.
+
+use std::sync::OnceLock;
+
+use url::Url;
+
+use crate::{Cluster, Durability, Error, Programs, command};
+
+/// An empty database that goes away with this.
+#[derive(Debug)]
+pub struct Database {
+    name: String,
+    url: String,
+}
+
+/// Where databases are made.
+#[derive(Debug)]
+struct Server {
+    programs: Programs,
+    url: Url,
+    /// Kept to the end of the process, when it goes away by itself.
+    _cluster: Option<Cluster>,
+}
+
+impl Database {
+    /// Makes one, on the server that all tests of this process share.
+    ///
+    /// # Panics
+    ///
+    /// When there is no server and none can be started; says what is missing.
+    pub fn fresh() -> Self {
+        Self::create().unwrap_or_else(|error| panic!("no PostgreSQL to test with: {error}"))
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn create() -> Result<Self, String> {
+        let server = server().map_err(ToString::to_string)?;
+        let name = format!("kanat_test_{}", uuid::Uuid::now_v7().simple());
+        let mut create = server.programs.command("createdb");
+        command::run(create.arg(server.maintenance()).arg(&name)).map_err(|error| error.to_string())?;
+        let mut url = server.url.clone();
+        url.set_path(&name);
+        Ok(Self { name, url: url.into() })
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let Ok(server) = server() else { return };
+        let mut drop = server.programs.command("dropdb");
+        let dropped = command::run(drop.args(["--force", "--if-exists"]).arg(server.maintenance()).arg(&self.name));
+        if let Err(error) = dropped {
+            eprintln!("the database of a test is left behind: {error}");
+        }
+    }
+}
+
+impl Server {
+    fn find() -> Result<Self, Error> {
+        let programs = Programs::find()?;
+        if let Some(given) = std::env::var("DATABASE_URL").ok().filter(|given| given.starts_with("postgres")) {
+            let url = Url::parse(&given).map_err(|_| Error::Address)?;
+            return Ok(Self { programs, url, _cluster: None });
+        }
+        let cluster = Cluster::start(programs.clone(), Durability::InMemory)?;
+        let url = Url::parse(&cluster.url("postgres")).map_err(|_| Error::Address)?;
+        Ok(Self { programs, url, _cluster: Some(cluster) })
+    }
+
+    fn maintenance(&self) -> String {
+        format!("--maintenance-db={}", self.url)
+    }
+}
+
+fn server() -> Result<&'static Server, &'static Error> {
+    static SERVER: OnceLock<Result<Server, Error>> = OnceLock::new();
+    SERVER.get_or_init(Server::find).as_ref()
+}
