@@ -1,0 +1,311 @@
+//! An instance of an entry, ready to build requests: its URL, its fixed headers, its credentials.
+
+use std::fmt;
+
+use base64::Engine;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::base_url;
+use crate::entry::{Auth, Entry};
+use crate::redact::is_secret_header;
+
+/// A configured connector. Its `Debug` shows no config.
+#[derive(Clone)]
+pub struct Instance {
+    id: String,
+    name: String,
+    entry: &'static Entry,
+    config_json: Box<[u8]>,
+    base_url: Url,
+    headers: HeaderMap,
+    credentials: Credentials,
+    secrets: Vec<String>,
+}
+
+/// What goes into every request.
+#[derive(Clone)]
+enum Credentials {
+    None,
+    Header(HeaderName, HeaderValue),
+    Query { name: String, value: String },
+}
+
+impl Instance {
+    /// Builds an instance from its stored config. Errors name what is wrong, without any of the config's values.
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        catalog_id: &str,
+        config_json: &str,
+    ) -> Result<Self, String> {
+        let entry = crate::entry(catalog_id).ok_or_else(|| format!("the catalog has no entry {catalog_id:?}"))?;
+        let config: Map<String, Value> =
+            serde_json::from_str(config_json).map_err(|_| "the config is not a JSON object".to_owned())?;
+        entry.check(&config).map_err(|errors| {
+            let faults: Vec<_> = errors.iter().map(|error| format!("{} {}", error.field, error.message)).collect();
+            faults.join("; ")
+        })?;
+        let config = Config { entry, values: &config };
+        let base_url = config.base_url()?;
+        let (credentials, derived) = config.credentials()?;
+        Ok(Self {
+            id: id.into(),
+            name: name.into(),
+            entry,
+            config_json: config_json.as_bytes().into(),
+            base_url,
+            headers: config.headers()?,
+            credentials,
+            secrets: config.secrets(derived),
+        })
+    }
+
+    /// The instance's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name by which flows know it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The catalog entry that it is an instance of.
+    pub fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    /// The config as a JSON object, secrets in the clear: what `instance` means in expressions.
+    pub fn config_json(&self) -> &[u8] {
+        &self.config_json
+    }
+
+    /// What every request goes under.
+    pub fn base_url(&self) -> &str {
+        self.base_url.as_str()
+    }
+
+    /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it would leave it.
+    pub fn request_url(&self, endpoint: &str) -> Result<Url, String> {
+        base_url::join(&self.base_url, endpoint)
+    }
+
+    /// Puts the instance's fixed headers and its credentials into a request. They replace headers of the same name.
+    pub fn apply_auth(&self, url: &mut Url, headers: &mut HeaderMap) {
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        match &self.credentials {
+            Credentials::None => {}
+            Credentials::Header(name, value) => {
+                headers.insert(name, value.clone());
+            }
+            Credentials::Query { name, value } => {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+    }
+
+    /// Texts that must not show in a trace: the secrets, and the forms in which they are sent. Longest first, so that
+    /// masking one does not leave the rest of another.
+    pub fn secrets(&self) -> &[String] {
+        &self.secrets
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A checked config.
+struct Config<'c> {
+    entry: &'static Entry,
+    values: &'c Map<String, Value>,
+}
+
+impl Config<'_> {
+    /// A field's text; its default, or the empty text, when it is left out.
+    fn text(&self, name: &str) -> &str {
+        let default = || self.entry.field(name).and_then(|field| field.default.as_deref());
+        self.values.get(name).and_then(Value::as_str).or_else(default).unwrap_or_default()
+    }
+
+    /// `template` with each `{field}` replaced.
+    fn fill(&self, template: &str) -> String {
+        let mut filled = template.to_owned();
+        for field in &self.entry.fields {
+            filled = filled.replace(&format!("{{{}}}", field.name), self.text(&field.name));
+        }
+        filled
+    }
+
+    fn base_url(&self) -> Result<Url, String> {
+        let own = self.text("base_url");
+        let text = match &self.entry.base_url {
+            Some(template) if own.is_empty() => self.fill(template),
+            Some(_) | None => own.to_owned(),
+        };
+        base_url::parse(&text).map_err(|why| format!("config.base_url {why}"))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.header_texts() {
+            let wrong = || format!("config.headers.{name} is not a header");
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+            let mut text = HeaderValue::from_str(value).map_err(|_| wrong())?;
+            text.set_sensitive(is_secret_header(name));
+            headers.insert(key, text);
+        }
+        Ok(headers)
+    }
+
+    fn header_texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let members = self.values.get("headers").and_then(Value::as_object);
+        members.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+    }
+
+    /// The credentials, and the text in which they are sent.
+    fn credentials(&self) -> Result<(Credentials, Option<String>), String> {
+        match &self.entry.auth {
+            Auth::Basic { username, password } => basic(&self.fill(username), &self.fill(password)),
+            Auth::Bearer { token } => in_header(header::AUTHORIZATION, format!("Bearer {}", self.fill(token))),
+            Auth::Configurable => self.chosen_credentials(),
+        }
+    }
+
+    fn chosen_credentials(&self) -> Result<(Credentials, Option<String>), String> {
+        match self.text("auth") {
+            "api_key" if self.text("api_key_in") == "query" => {
+                let (name, value) = (self.text("api_key_name").to_owned(), self.text("api_key").to_owned());
+                let sent = utf8_percent_encode(&value, NON_ALPHANUMERIC).to_string();
+                Ok((Credentials::Query { name, value }, Some(sent)))
+            }
+            "api_key" => {
+                let name = HeaderName::from_bytes(self.text("api_key_name").as_bytes())
+                    .map_err(|_| "config.api_key_name must be the name of a header".to_owned())?;
+                in_header(name, self.text("api_key").to_owned())
+            }
+            "basic" => basic(self.text("username"), self.text("password")),
+            "bearer" => in_header(header::AUTHORIZATION, format!("Bearer {}", self.text("token"))),
+            _ => Ok((Credentials::None, None)),
+        }
+    }
+
+    fn secrets(&self, derived: Option<String>) -> Vec<String> {
+        let fields = self.entry.fields.iter().filter(|field| field.secret).map(|field| self.text(&field.name));
+        let headers = self.header_texts().filter(|(name, _)| is_secret_header(name)).map(|(_, value)| value);
+        let mut secrets: Vec<String> = fields.chain(headers).map(str::to_owned).chain(derived).collect();
+        secrets.retain(|secret| !secret.is_empty());
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        secrets.dedup();
+        secrets
+    }
+}
+
+fn basic(username: &str, password: &str) -> Result<(Credentials, Option<String>), String> {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));
+    let (credentials, _) = in_header(header::AUTHORIZATION, format!("Basic {encoded}"))?;
+    Ok((credentials, Some(encoded)))
+}
+
+fn in_header(name: HeaderName, text: String) -> Result<(Credentials, Option<String>), String> {
+    let mut value = HeaderValue::from_str(&text).map_err(|_| format!("the credentials do not fit a {name} header"))?;
+    value.set_sensitive(true);
+    Ok((Credentials::Header(name, value), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn instance(catalog_id: &str, config: serde_json::Value) -> Instance {
+        Instance::new("ci_1", "erp", catalog_id, &config.to_string()).unwrap()
+    }
+
+    /// The URL and the headers of a request to `/orders?x=1`.
+    fn request(instance: &Instance) -> (String, Vec<String>) {
+        let mut url = instance.request_url("/orders?x=1").unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert("x-source", HeaderValue::from_static("flow"));
+        instance.apply_auth(&mut url, &mut headers);
+        let headers = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        (url.into(), headers)
+    }
+
+    #[test]
+    fn sends_credentials_as_each_auth_kind_says() {
+        let cases = [
+            (json!({"auth": "none"}), "https://e.example/orders?x=1", None),
+            (json!({"auth": "api_key", "api_key": "k"}), "https://e.example/orders?x=1", Some("x-api-key: k")),
+            (
+                json!({"auth": "api_key", "api_key": "k&=", "api_key_in": "query", "api_key_name": "key"}),
+                "https://e.example/orders?x=1&key=k%26%3D",
+                None,
+            ),
+            (
+                json!({"auth": "basic", "username": "u", "password": "p"}),
+                "https://e.example/orders?x=1",
+                Some("authorization: Basic dTpw"),
+            ),
+            (json!({"auth": "bearer", "token": "t"}), "https://e.example/orders?x=1", Some("authorization: Bearer t")),
+        ];
+        for (mut config, url, header) in cases {
+            config["base_url"] = "https://e.example".into();
+            let (sent_url, headers) = request(&instance("http", config));
+            assert_eq!(sent_url, url);
+            assert_eq!(headers.get(1).map(String::as_str), header);
+        }
+    }
+
+    #[test]
+    fn fixed_headers_replace_those_of_the_flow() {
+        let instance = instance("http", json!({"base_url": "https://e.example", "headers": {"X-Source": "erp"}}));
+        assert_eq!(request(&instance).1, ["x-source: erp"]);
+    }
+
+    #[test]
+    fn providers_have_their_own_address_and_credentials() {
+        let email = instance("email-delivery", json!({"api_key": "SG.x"}));
+        assert_eq!(email.base_url(), "https://api.sendgrid.com/v3");
+        assert_eq!(request(&email).1[1], "authorization: Bearer SG.x");
+        let config = json!({"subdomain": "acme", "email": "a@acme.example", "api_token": "t"});
+        let ticketing = instance("support-ticketing", config);
+        assert_eq!(ticketing.base_url(), "https://acme.zendesk.com/");
+        assert_eq!(request(&ticketing).1[1], "authorization: Basic YUBhY21lLmV4YW1wbGUvdG9rZW46dA==");
+        let sandbox = instance("email-delivery", json!({"api_key": "SG.x", "base_url": "http://127.0.0.1:9000/v3"}));
+        assert_eq!(sandbox.request_url("/mail/send").unwrap().as_str(), "http://127.0.0.1:9000/v3/mail/send");
+    }
+
+    #[test]
+    fn lists_its_secrets_in_every_form_that_is_sent() {
+        let config = json!({
+            "base_url": "https://e.example", "auth": "basic", "username": "u", "password": "pass",
+            "webhook_secret": "whs", "headers": {"Cookie": "c=1", "X-Source": "shop"},
+        });
+        assert_eq!(instance("http", config).secrets(), ["dTpwYXNz", "pass", "c=1", "whs"]);
+    }
+
+    #[test]
+    fn shows_no_secret_in_debug_or_errors() {
+        let config = json!({"base_url": "https://e.example", "auth": "bearer", "token": "hush"});
+        assert!(!format!("{:?}", instance("http", config)).contains("hush"));
+        let wrong = json!({"base_url": "https://e.example", "auth": "bearer", "token": "hu\nsh"}).to_string();
+        let error = Instance::new("ci_1", "erp", "http", &wrong).unwrap_err();
+        assert!(!error.contains("hu"), "{error}");
+    }
+
+    #[test]
+    fn refuses_what_is_no_config() {
+        assert!(Instance::new("ci_1", "erp", "http", "[]").is_err());
+        assert!(Instance::new("ci_1", "erp", "unknown", "{}").is_err());
+        assert!(Instance::new("ci_1", "erp", "http", "{}").is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! From a plan's texts to what runs: every expression and template parsed, every name of HTTP checked.
+
+use std::time::Duration;
+
+use http::{HeaderName, Method, header};
+use kanat_mapping::{Conflict, Expression, FieldValue, Mapping, ParseError, References, Template};
+use kanat_proto::plan::v1::{self, field};
+
+/// Why a plan cannot run here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// `place` is the path in the definition, such as `mapping.total`.
+    #[error("{place}: {message}")]
+    Invalid { place: String, message: String },
+    /// The plan needs what this build does not have.
+    #[error("this build does not run {0}")]
+    Unsupported(String),
+}
+
+/// What a plan is compiled to.
+pub(crate) struct Parts {
+    pub when: Option<Expression>,
+    pub ordering_key: Option<Expression>,
+    pub idempotency_key: Option<Expression>,
+    pub mapping: Option<Mapping>,
+    pub target: Option<Target>,
+}
+
+/// Where a message goes.
+pub(crate) struct Target {
+    pub instance: String,
+    pub endpoint: Template,
+    pub method: Method,
+    pub headers: Vec<(HeaderName, Template)>,
+    pub timeout: Duration,
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Headers that belong to the connection, not to the flow.
+const OF_THE_CONNECTION: [HeaderName; 8] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+    header::EXPECT,
+];
+
+pub(crate) fn compile(plan: &v1::FlowPlan) -> Result<Parts, CompileError> {
+    if !plan.steps.is_empty() {
+        return Err(CompileError::Unsupported("steps".to_owned()));
+    }
+    if !plan.adapter.is_empty() {
+        return Err(CompileError::Unsupported("adapters".to_owned()));
+    }
+    Ok(Parts {
+        when: optional_expression("when", &plan.when)?,
+        ordering_key: optional_expression("ordering_key", &plan.ordering_key)?,
+        idempotency_key: optional_expression("idempotency_key", &plan.idempotency_key)?,
+        mapping: plan.mapping.as_ref().map(|fields| mapping("mapping", fields)).transpose()?,
+        target: plan.target.as_ref().map(target).transpose()?,
+    })
+}
+
+fn target(target: &v1::Target) -> Result<Target, CompileError> {
+    let method = if target.method.is_empty() { "POST" } else { &target.method };
+    Ok(Target {
+        instance: target.instance.clone(),
+        endpoint: template("target.endpoint", &target.endpoint)?,
+        method: Method::from_bytes(method.as_bytes())
+            .map_err(|_| invalid("target.method", format!("{method:?} is no HTTP method")))?,
+        headers: target.headers.iter().map(header).collect::<Result<_, _>>()?,
+        timeout: match target.timeout_ms {
+            0 => DEFAULT_TIMEOUT,
+            milliseconds => Duration::from_millis(milliseconds),
+        },
+    })
+}
+
+fn header(header: &v1::NamedText) -> Result<(HeaderName, Template), CompileError> {
+    let place = format!("target.headers.{}", header.name);
+    let name = HeaderName::from_bytes(header.name.as_bytes())
+        .map_err(|_| invalid(&place, format!("{:?} is no name of an HTTP header", header.name)))?;
+    if OF_THE_CONNECTION.contains(&name) {
+        return Err(invalid(&place, format!("the header {name} belongs to the connection")));
+    }
+    Ok((name, template(&place, &header.text)?))
+}
+
+/// As deep as the plan nests, which its decoder bounds.
+fn mapping(place: &str, mapping: &v1::Mapping) -> Result<Mapping, CompileError> {
+    let mut fields = Vec::with_capacity(mapping.fields.len());
+    for field in &mapping.fields {
+        let place = format!("{place}.{}", field.name);
+        fields.push((field.name.clone(), field_value(&place, field)?));
+    }
+    let conflict = |conflicts: Vec<Conflict>| match conflicts.into_iter().next() {
+        Some(conflict) => invalid(&format!("{place}.{}", conflict.field), conflict.message),
+        None => invalid(place, "the fields conflict"),
+    };
+    Mapping::new(fields).map_err(conflict)
+}
+
+fn field_value(place: &str, field: &v1::Field) -> Result<FieldValue, CompileError> {
+    match &field.value {
+        Some(field::Value::Expression(text)) => expression(place, text).map(FieldValue::Expression),
+        Some(field::Value::Template(text)) => template(place, text).map(FieldValue::Template),
+        Some(field::Value::Each(each)) => Ok(FieldValue::Each {
+            list: expression(&format!("{place}.each"), &each.list)?,
+            map: mapping(&format!("{place}.map"), each.map.as_ref().unwrap_or(&v1::Mapping::default()))?,
+        }),
+        None => Err(invalid(place, "the field has no value that this build knows")),
+    }
+}
+
+fn optional_expression(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
+    if text.is_empty() { Ok(None) } else { expression(place, text).map(Some) }
+}
+
+fn expression(place: &str, text: &str) -> Result<Expression, CompileError> {
+    let expression = Expression::parse(text).map_err(|errors| unparsed(place, errors))?;
+    refuse_adapters(expression.references())?;
+    Ok(expression)
+}
+
+fn template(place: &str, text: &str) -> Result<Template, CompileError> {
+    let template = Template::parse(text).map_err(|errors| unparsed(place, errors))?;
+    refuse_adapters(template.references())?;
+    Ok(template)
+}
+
+fn refuse_adapters(references: &References) -> Result<(), CompileError> {
+    if references.adapters.is_empty() { Ok(()) } else { Err(CompileError::Unsupported("adapters".to_owned())) }
+}
+
+fn unparsed(place: &str, errors: Vec<ParseError>) -> CompileError {
+    match errors.into_iter().next() {
+        Some(error) => invalid(place, format!("byte {}: {}", error.offset, error.message)),
+        None => invalid(place, "not an expression"),
+    }
+}
+
+fn invalid(place: &str, message: impl Into<String>) -> CompileError {
+    CompileError::Invalid { place: place.to_owned(), message: message.into() }
+}

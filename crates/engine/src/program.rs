@@ -1,0 +1,124 @@
+//! A plan, compiled: what a node or a test runs.
+
+use bytes::Bytes;
+use kanat_catalog::Instance;
+use kanat_mapping::{EvaluationError, Expression, Scope};
+use kanat_model::Timestamp;
+use kanat_model::message::Failure;
+use kanat_proto::plan::v1::FlowPlan;
+
+use crate::compile::{self, Parts};
+use crate::{CompileError, Request, Resources, key, request};
+
+/// A compiled plan; shared by all messages of its flow version.
+pub struct Program {
+    plan: FlowPlan,
+    parts: Parts,
+}
+
+/// A message, as much of it as expressions see. Each is JSON that has been checked; an empty slice is absent.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub payload: &'a [u8],
+    /// An object with `headers` (lower-case names), `query`, `method`, `path_params`, `received_at`.
+    pub trigger: &'a [u8],
+    /// An object of `{output, status}` by step name.
+    pub steps: &'a [u8],
+    pub now: Timestamp,
+}
+
+/// What orders a message and tells it from its repeats.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keys {
+    pub ordering: Option<String>,
+    pub idempotency: Option<String>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The flow's condition was false.
+    Filtered,
+    /// What goes to the target; the payload itself when the flow has no mapping.
+    Mapped(Bytes),
+}
+
+impl Program {
+    /// Compiles a plan. The error is the first thing in it that cannot run.
+    pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
+        let parts = compile::compile(&plan)?;
+        Ok(Self { plan, parts })
+    }
+
+    /// The plan that it was compiled from.
+    pub fn plan(&self) -> &FlowPlan {
+        &self.plan
+    }
+
+    /// The keys of a message before it is stored. An expression that fails gives no key here; the run reports it.
+    pub fn keys(&self, input: &Input, resources: &dyn Resources) -> Keys {
+        let scope = self.scope(input, self.source_instance(resources), resources);
+        let key = |expression: &Option<Expression>| key::of(&expression.as_ref()?.evaluate(&scope).ok()?);
+        Keys { ordering: key(&self.parts.ordering_key), idempotency: key(&self.parts.idempotency_key) }
+    }
+
+    /// The condition, then the mapping. A failure is final; its field is `when`, `ordering_key` or `idempotency_key` when
+    /// it is one of those that failed, else the target field.
+    pub fn run(&self, input: &Input, resources: &dyn Resources) -> Result<Outcome, Failure> {
+        let scope = self.scope(input, self.source_instance(resources), resources);
+        if let Some(when) = &self.parts.when
+            && !when.evaluate(&scope).map_err(|error| failure("when", error))?.truthy()
+        {
+            return Ok(Outcome::Filtered);
+        }
+        for (field, expression) in
+            [("ordering_key", &self.parts.ordering_key), ("idempotency_key", &self.parts.idempotency_key)]
+        {
+            if let Some(expression) = expression {
+                expression.evaluate(&scope).map_err(|error| failure(field, error))?;
+            }
+        }
+        let Some(mapping) = &self.parts.mapping else {
+            return Ok(Outcome::Mapped(Bytes::copy_from_slice(input.payload)));
+        };
+        let scope = self.scope(input, self.target_instance(resources), resources);
+        let mut output = Vec::with_capacity(input.payload.len());
+        mapping.write(&scope, &mut output)?;
+        Ok(Outcome::Mapped(output.into()))
+    }
+
+    /// The request that delivers a mapped body; `None` for a flow without a target.
+    pub fn request(&self, input: &Input, body: Bytes, resources: &dyn Resources) -> Result<Option<Request>, Failure> {
+        let Some(target) = &self.parts.target else {
+            return Ok(None);
+        };
+        let instance = resources.instance(&target.instance).ok_or_else(|| request::gone(&target.instance))?;
+        let scope = self.scope(input, Some(instance), resources);
+        request::build(target, instance, &scope, body).map(Some)
+    }
+
+    fn source_instance<'r>(&self, resources: &'r dyn Resources) -> Option<&'r Instance> {
+        resources.instance(&self.plan.source_instance)
+    }
+
+    fn target_instance<'r>(&self, resources: &'r dyn Resources) -> Option<&'r Instance> {
+        resources.instance(&self.parts.target.as_ref()?.instance)
+    }
+
+    /// What expressions see that stand in the place of `instance`.
+    fn scope<'s>(&self, input: &Input<'s>, instance: Option<&'s Instance>, resources: &'s dyn Resources) -> Scope<'s> {
+        Scope {
+            trigger: input.trigger,
+            steps: input.steps,
+            instance: instance.map_or(b"", Instance::config_json),
+            tables: resources,
+            adapters: resources.adapters(),
+            ..Scope::new(input.payload, input.now)
+        }
+    }
+}
+
+fn failure(field: &str, mut error: EvaluationError) -> Failure {
+    error.field = Some(field.to_owned());
+    error.into()
+}

@@ -1,0 +1,92 @@
+//! The request that delivers a message.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use kanat_catalog::Instance;
+use kanat_mapping::{EvaluationError, Root, Scope, Template};
+use kanat_model::message::{ErrorKind, Failure};
+use url::Url;
+
+use crate::compile::Target;
+
+/// A request that is ready to be sent. It carries the connector's credentials: it has no `Debug`.
+pub struct Request {
+    pub url: Url,
+    pub method: Method,
+    pub headers: HeaderMap,
+    /// Empty for GET and HEAD.
+    pub body: Bytes,
+    pub timeout: Duration,
+    /// Id of the connector instance.
+    pub instance: String,
+}
+
+/// The flow's headers come first, then the instance's own and its credentials, which replace them.
+pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: Bytes) -> Result<Request, Failure> {
+    const ENDPOINT: &str = "target.endpoint";
+    let endpoint = target.endpoint.render_endpoint(scope).map_err(|error| within(ENDPOINT, error))?;
+    let mut url = instance.request_url(&endpoint).map_err(|message| {
+        // The message quotes what was rendered, which a secret may be part of.
+        let secret = target.endpoint.references().roots.contains(&Root::Instance);
+        let message = if secret { "it leads nowhere under the connector's base URL".to_owned() } else { message };
+        wrong(ENDPOINT, &target.endpoint, message)
+    })?;
+    let has_body = target.method != Method::GET && target.method != Method::HEAD;
+    let mut headers = HeaderMap::new();
+    if has_body {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    for (name, template) in &target.headers {
+        if let Some(value) = header_value(name, template, scope)? {
+            headers.insert(name, value);
+        }
+    }
+    instance.apply_auth(&mut url, &mut headers);
+    Ok(Request {
+        url,
+        method: target.method.clone(),
+        headers,
+        body: if has_body { body } else { Bytes::new() },
+        timeout: target.timeout,
+        instance: target.instance.clone(),
+    })
+}
+
+/// The instance that a flow names is not there any more.
+pub(crate) fn gone(instance: &str) -> Failure {
+    Failure {
+        kind: ErrorKind::Configuration,
+        message: format!("connector instance {instance:?} does not exist in this environment"),
+        field: None,
+        expression: None,
+    }
+}
+
+/// A header whose value is missing is left out.
+fn header_value(name: &HeaderName, template: &Template, scope: &Scope) -> Result<Option<HeaderValue>, Failure> {
+    let field = format!("target.headers.{name}");
+    let value = template.evaluate(scope).map_err(|error| within(&field, error))?;
+    if value.is_missing() {
+        return Ok(None);
+    }
+    let value = HeaderValue::from_bytes(value.rendered().as_bytes())
+        .map_err(|_| wrong(&field, template, "the value has a character that no header may have".to_owned()))?;
+    Ok(Some(value))
+}
+
+fn within(field: &str, mut error: EvaluationError) -> Failure {
+    error.field = Some(field.to_owned());
+    error.into()
+}
+
+fn wrong(field: &str, template: &Template, message: String) -> Failure {
+    let expression = template.text().to_owned();
+    Failure {
+        kind: ErrorKind::Mapping,
+        message: format!("field {field:?}: {message}, in `{expression}`"),
+        field: Some(field.to_owned()),
+        expression: Some(expression),
+    }
+}

@@ -1,0 +1,56 @@
+//! What a program needs of its environment: lookup tables, connector instances, adapters.
+
+use kanat_catalog::Instance;
+use kanat_mapping::{Adapters, Lookup, NoAdapters, Scope, Tables, Template};
+use kanat_model::Timestamp;
+use kanat_model::message::{ErrorKind, Failure};
+
+/// The resources of an environment, as they were when the message's run began.
+pub trait Resources: Tables {
+    /// A connector instance by its id.
+    fn instance(&self, id: &str) -> Option<&Instance>;
+
+    /// The adapters that expressions may call.
+    fn adapters(&self) -> &dyn Adapters {
+        &NoAdapters
+    }
+}
+
+/// An environment that has nothing.
+pub struct NoResources;
+
+impl Tables for NoResources {
+    fn lookup<'t>(&'t self, _table: &str, _key: &str) -> Lookup<'t> {
+        Lookup::NoTable
+    }
+}
+
+impl Resources for NoResources {
+    fn instance(&self, _id: &str) -> Option<&Instance> {
+        None
+    }
+}
+
+/// Renders a text that may be a template over `instance`, such as a webhook's secret. Errors when it is no template, or
+/// when what it names is missing: a secret may not become the empty text.
+pub fn render_instance_template(text: &str, instance: Option<&Instance>, now: Timestamp) -> Result<String, Failure> {
+    let template = Template::parse(text).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        configuration(text, &errors.join("; "))
+    })?;
+    let scope = Scope { instance: instance.map_or(b"", Instance::config_json), ..Scope::new(b"", now) };
+    let value = template.evaluate(&scope)?;
+    if value.is_missing() {
+        return Err(configuration(text, "the connector instance has no such field"));
+    }
+    Ok(value.rendered().into_owned())
+}
+
+fn configuration(text: &str, message: &str) -> Failure {
+    Failure {
+        kind: ErrorKind::Configuration,
+        message: format!("{message}, in `{text}`"),
+        field: None,
+        expression: Some(text.to_owned()),
+    }
+}

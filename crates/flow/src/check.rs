@@ -1,0 +1,51 @@
+//! From YAML text to a definition, with everything that is wrong with it: one file for each part of the language.
+
+mod expression;
+mod flow;
+mod mapping;
+mod poll;
+mod source;
+mod spot;
+mod steps;
+mod target;
+mod verify;
+
+use crate::definition::{Definition, Named, Referenced};
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position};
+use crate::yaml;
+
+/// Reads a definition. Errors are all that is wrong with it by itself, at most [`MAX_DIAGNOSTICS`], in order of place.
+pub fn parse(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
+    let (tree, diagnostics) = yaml::read(yaml);
+    let mut checker = Checker { diagnostics, references: Vec::new(), step_names: Vec::new() };
+    let definition = tree.and_then(|tree| flow::definition(&mut checker, tree));
+    let mut diagnostics = checker.diagnostics;
+    match definition {
+        Some(definition) if diagnostics.is_empty() => Ok(Definition { references: checker.references, ..definition }),
+        Some(_) | None => {
+            diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+            diagnostics.truncate(MAX_DIAGNOSTICS);
+            Err(diagnostics)
+        }
+    }
+}
+
+/// What the parts of a check share.
+struct Checker {
+    diagnostics: Vec<Diagnostic>,
+    references: Vec<(Referenced, Named)>,
+    /// All steps of the flow, in order.
+    step_names: Vec<String>,
+}
+
+impl Checker {
+    fn report(&mut self, at: Position, path: &str, message: impl Into<String>) {
+        // Enough for any definition that a person wrote; what is beyond is cut when they are put in order.
+        if self.diagnostics.len() < 10 * MAX_DIAGNOSTICS {
+            self.diagnostics.push(Diagnostic::error(at, path, message));
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

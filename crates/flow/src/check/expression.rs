@@ -1,0 +1,170 @@
+//! Expressions and templates in their places: what they may name there.
+
+use kanat_mapping::{Expression, ParseError, References, Root, Template};
+
+use super::Checker;
+use super::spot::Spot;
+use crate::definition::{Named, Referenced};
+use crate::duration::quoted;
+use crate::nearest;
+use crate::yaml::{Text, Value};
+
+/// Where an expression stands, and so what it can see.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// As an error names it.
+    pub(super) name: &'static str,
+    /// The payload and what came with it.
+    pub(super) source: bool,
+    /// How many steps have run before.
+    pub(super) steps: usize,
+    /// A connector instance whose config is `instance`.
+    pub(super) instance: bool,
+    /// Inside the map of an `each`.
+    pub(super) item: bool,
+    /// A poll's memory.
+    pub(super) state: bool,
+}
+
+impl Place {
+    /// A place that sees nothing.
+    pub(super) const fn new(name: &'static str) -> Self {
+        Self { name, source: false, steps: 0, instance: false, item: false, state: false }
+    }
+
+    /// Why `root` cannot be seen from here.
+    fn hides(self, root: Root) -> Option<String> {
+        let (seen, why) = match root {
+            Root::Source | Root::Trigger => (self.source, "there is no payload yet"),
+            Root::Steps => (self.steps > 0, "no step has run before"),
+            Root::Target => (false, "the target's answer comes after delivery, in a response mapping"),
+            Root::Instance => (self.instance, "no connector is named for it"),
+            Root::Item => (self.item, "it is known only inside the map of an each"),
+            Root::State => (self.state, "it is known only in source.poll"),
+        };
+        (!seen).then(|| format!("found {} in {}, where it is not known: {why}", root.as_str(), self.name))
+    }
+}
+
+impl Checker {
+    /// An expression; also one that stands in `{{ }}` as a whole.
+    pub(super) fn expression(&mut self, spot: &Spot, place: Place) -> Option<Expression> {
+        let text = self.expression_text(spot)?;
+        let (inner, skipped) = unwrapped(text);
+        if inner.contains("{{") {
+            let message = format!("found {}, expected an expression without {{{{ }}}}", quoted(text));
+            self.error(spot, message);
+            return None;
+        }
+        match Expression::parse(inner) {
+            Ok(expression) => {
+                self.references(spot, expression.references(), skipped, place);
+                Some(expression)
+            }
+            Err(errors) => {
+                self.parse_errors(spot, &errors, skipped);
+                None
+            }
+        }
+    }
+
+    /// A text that may have `{{ }}` in it.
+    pub(super) fn template(&mut self, spot: &Spot, expected: &str, place: Place) -> Option<Template> {
+        let text = self.text(spot, expected)?;
+        self.template_of(spot, text, place)
+    }
+
+    /// The same, for a text that may be empty.
+    pub(super) fn template_of(&mut self, spot: &Spot, text: &str, place: Place) -> Option<Template> {
+        match Template::parse(text) {
+            Ok(template) => {
+                self.references(spot, template.references(), 0, place);
+                Some(template)
+            }
+            Err(errors) => {
+                self.parse_errors(spot, &errors, 0);
+                None
+            }
+        }
+    }
+
+    /// The text of an expression: constants need no quotes.
+    pub(super) fn expression_text<'n>(&mut self, spot: &Spot<'n>) -> Option<&'n str> {
+        match &spot.node.value {
+            Value::Text(Text { text, .. }) if !text.trim().is_empty() => Some(text),
+            Value::Number(number) => Some(number.json.as_ref().unwrap_or(&number.text)),
+            Value::Bool(true) => Some("true"),
+            Value::Bool(false) => Some("false"),
+            _ => {
+                self.wrong(spot, "an expression such as source.id | required");
+                None
+            }
+        }
+    }
+
+    fn parse_errors(&mut self, spot: &Spot, errors: &[ParseError], skipped: usize) {
+        for error in errors {
+            self.report(spot.at_offset(skipped + error.offset), &spot.path, error.message.clone());
+        }
+    }
+
+    fn references(&mut self, spot: &Spot, references: &References, skipped: usize, place: Place) {
+        for root in &references.roots {
+            if let Some(message) = place.hides(*root) {
+                self.report(spot.at_offset(root_offset(spot, *root)), &spot.path, message);
+            }
+        }
+        if place.steps > 0 {
+            for step in &references.steps {
+                if let Some(message) = self.step_fault(&step.name, place) {
+                    self.report(spot.at_offset(skipped + step.offset), &spot.path, message);
+                }
+            }
+        }
+        let tables = references.tables.iter().map(|table| (Referenced::Table, table));
+        let adapters = references.adapters.iter().map(|adapter| (Referenced::Adapter, adapter));
+        for (kind, reference) in tables.chain(adapters) {
+            let at = spot.at_offset(skipped + reference.offset);
+            self.references.push((kind, Named { name: reference.name.clone(), path: spot.path.clone(), at }));
+        }
+    }
+
+    fn step_fault(&self, name: &str, place: Place) -> Option<String> {
+        let earlier = &self.step_names[..place.steps.min(self.step_names.len())];
+        if earlier.iter().any(|step| step == name) {
+            return None;
+        }
+        if self.step_names.iter().any(|step| step == name) {
+            return Some(format!("found the step {}, which has not run yet at {}", quoted(name), place.name));
+        }
+        let near = nearest::suggestion(name, earlier.iter().map(String::as_str));
+        Some(format!("found the unknown step {}, expected one of {}{near}", quoted(name), earlier.join(", ")))
+    }
+}
+
+/// The expression in a text that is one `{{ }}` as a whole, and how many bytes stand before it.
+fn unwrapped(text: &str) -> (&str, usize) {
+    let trimmed = text.trim();
+    let inner = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    match inner {
+        Some(inner) if !inner.contains("{{") && !inner.contains("}}") => {
+            let before = text.len() - text.trim_start().len() + 2;
+            (inner, before)
+        }
+        Some(_) | None => (text, 0),
+    }
+}
+
+/// Where the word that names `root` first stands in the text, as well as can be told without parsing it again.
+fn root_offset(spot: &Spot, root: Root) -> usize {
+    let Value::Text(Text { text, .. }) = &spot.node.value else { return 0 };
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'');
+    let mut found = text.match_indices(root.as_str()).map(|(offset, _)| offset);
+    found
+        .find(|offset| {
+            let before = text[..*offset].chars().next_back();
+            let after = text[offset + root.as_str().len()..].chars().next();
+            !before.is_some_and(is_name) && after.is_none_or(|c| !is_name(c) || c == '.')
+        })
+        .unwrap_or(0)
+}

@@ -1,0 +1,208 @@
+//! Places in the tree, and what can be asked of one: a text, a map, a word. What is not there is reported.
+
+use std::time::Duration;
+
+use super::Checker;
+use crate::diagnostic::{MAX_DIAGNOSTICS, Position};
+use crate::nearest;
+use crate::yaml::{Member, Node, Text, Value, member_path};
+use crate::{definition::Named, duration};
+
+/// A node and the path that leads to it.
+#[derive(Debug, Clone)]
+pub(super) struct Spot<'n> {
+    pub(super) node: &'n Node,
+    pub(super) path: String,
+}
+
+/// A map, and the path that leads to it.
+#[derive(Debug, Clone)]
+pub(super) struct Members<'n> {
+    members: &'n [Member],
+    path: String,
+    at: Position,
+}
+
+impl<'n> Spot<'n> {
+    pub(super) fn item(&self, index: usize, node: &'n Node) -> Spot<'n> {
+        Spot { node, path: format!("{}[{index}]", self.path) }
+    }
+
+    /// Where byte `offset` of its text stands, or else where it stands itself.
+    pub(super) fn at_offset(&self, offset: usize) -> Position {
+        match &self.node.value {
+            Value::Text(Text { text, start: Some(start) }) => {
+                let characters = text.get(..offset).map_or(0, |before| before.chars().count());
+                Position { line: start.line, column: start.column + u32::try_from(characters).unwrap_or(0) }
+            }
+            _ => self.node.at,
+        }
+    }
+}
+
+impl<'n> Members<'n> {
+    pub(super) fn get(&self, name: &str) -> Option<Spot<'n>> {
+        let member = self.members.iter().find(|member| member.name == name)?;
+        Some(self.spot(member))
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|member| member.name == name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'n Member, Spot<'n>)> {
+        self.members.iter().map(|member| (member, self.spot(member)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Where the key stands, and its path.
+    pub(super) fn key(&self, name: &str) -> (Position, String) {
+        let at = self.members.iter().find(|member| member.name == name).map_or(self.at, |member| member.at);
+        (at, member_path(&self.path, name))
+    }
+
+    fn spot(&self, member: &'n Member) -> Spot<'n> {
+        Spot { node: &member.value, path: member_path(&self.path, &member.name) }
+    }
+}
+
+impl Checker {
+    pub(super) fn error(&mut self, spot: &Spot, message: impl Into<String>) {
+        self.report(spot.node.at, &spot.path, message);
+    }
+
+    /// `found <what is there>, expected <expected>`; nothing when it is reported already.
+    pub(super) fn wrong(&mut self, spot: &Spot, expected: &str) {
+        let hint = match &spot.node.value {
+            Value::Invalid => return,
+            Value::Number(_) | Value::Bool(_) if expected.starts_with("a text") => "; put it in quotes",
+            Value::Number(_) | Value::Bool(_) | Value::Null | Value::Text(_) | Value::List(_) | Value::Map(_) => "",
+        };
+        self.error(spot, format!("found {}, expected {expected}{hint}", spot.node.described()));
+    }
+
+    /// A map whose keys are all among `known`.
+    pub(super) fn members<'n>(&mut self, spot: &Spot<'n>, known: &[&str]) -> Option<Members<'n>> {
+        let members = self.any_members(spot, &format!("a map with {}", known.join(", ")))?;
+        let unknown = members.iter().filter(|(member, _)| !known.contains(&member.name.as_str()));
+        for (member, inner) in unknown.take(MAX_DIAGNOSTICS) {
+            let near = nearest::suggestion(&member.name, known.iter().copied());
+            let name = duration::quoted(&member.name);
+            let message = format!("found the unknown key {name}, expected {}{near}", known.join(", "));
+            self.report(member.at, &inner.path, message);
+        }
+        Some(members)
+    }
+
+    /// A map with keys of the user's own.
+    pub(super) fn any_members<'n>(&mut self, spot: &Spot<'n>, expected: &str) -> Option<Members<'n>> {
+        match &spot.node.value {
+            Value::Map(members) => Some(Members { members, path: spot.path.clone(), at: spot.node.at }),
+            _ => {
+                self.wrong(spot, expected);
+                None
+            }
+        }
+    }
+
+    /// A member that must be there.
+    pub(super) fn required<'n>(&mut self, members: &Members<'n>, name: &str) -> Option<Spot<'n>> {
+        let spot = members.get(name);
+        if spot.is_none() {
+            self.report(members.at, &members.path, format!("lacks the key {name:?}"));
+        }
+        spot
+    }
+
+    /// A text that is not blank.
+    pub(super) fn text<'n>(&mut self, spot: &Spot<'n>, expected: &str) -> Option<&'n str> {
+        let is_blank = matches!(&spot.node.value, Value::Text(text) if text.text.trim().is_empty());
+        if is_blank {
+            self.wrong(spot, expected);
+            return None;
+        }
+        self.any_text(spot, expected)
+    }
+
+    /// A text that may be empty.
+    pub(super) fn any_text<'n>(&mut self, spot: &Spot<'n>, expected: &str) -> Option<&'n str> {
+        match &spot.node.value {
+            Value::Text(text) => Some(&text.text),
+            _ => {
+                self.wrong(spot, expected);
+                None
+            }
+        }
+    }
+
+    /// A name of something outside the definition.
+    pub(super) fn named(&mut self, spot: &Spot, expected: &str) -> Option<Named> {
+        let name = self.text(spot, expected)?.to_owned();
+        Some(Named { name, path: spot.path.clone(), at: spot.at_offset(0) })
+    }
+
+    /// One of the words that are known.
+    pub(super) fn word<'w>(&mut self, spot: &Spot, words: &[&'w str]) -> Option<&'w str> {
+        let expected = match words {
+            [word] => (*word).to_owned(),
+            _ => format!("one of {}", words.join(", ")),
+        };
+        let found = match &spot.node.value {
+            Value::Text(text) => text.text.as_str(),
+            _ => {
+                self.wrong(spot, &expected);
+                return None;
+            }
+        };
+        let word = words.iter().find(|word| **word == found).copied();
+        if word.is_none() {
+            let near = nearest::suggestion(found, words.iter().copied());
+            self.wrong(spot, &format!("{expected}{near}"));
+        }
+        word
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn whole(&mut self, spot: &Spot, least: u32, most: u32) -> Option<u32> {
+        let number = match &spot.node.value {
+            Value::Number(number) => number.json.as_ref().and_then(|json| json.parse().ok()),
+            _ => None,
+        };
+        let number = number.filter(|number| (least..=most).contains(number));
+        if number.is_none() {
+            self.wrong(spot, &format!("a whole number from {least} to {most}"));
+        }
+        number
+    }
+
+    /// A duration within bounds.
+    pub(super) fn duration(&mut self, spot: &Spot, least: Duration, most: Duration) -> Option<Duration> {
+        let text = self.text(spot, "a duration such as 30s or 1m30s")?;
+        match duration::parse(text) {
+            Ok(duration) if (least..=most).contains(&duration) => Some(duration),
+            Ok(_) => {
+                let bounds = format!("{} to {}", duration::format(least), duration::format(most));
+                self.wrong(spot, &format!("a duration from {bounds}"));
+                None
+            }
+            Err(message) => {
+                self.error(spot, message);
+                None
+            }
+        }
+    }
+
+    /// A text that `read` understands; its errors are whole sentences.
+    pub(super) fn read<T>(
+        &mut self,
+        spot: &Spot,
+        expected: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let text = self.text(spot, expected)?;
+        read(text).map_err(|message| self.error(spot, message)).ok()
+    }
+}

@@ -1,0 +1,109 @@
+//! `target`: where the output goes. Methods and headers are checked here for `poll` too.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use kanat_catalog::check::{header_name_fault, header_value_fault};
+use kanat_mapping::Template;
+
+use super::Checker;
+use super::expression::Place;
+use super::flow::optional;
+use super::spot::Spot;
+use crate::definition::Target;
+use crate::duration::quoted;
+use crate::nearest;
+use crate::yaml::{Text, Value};
+
+const KEYS: &[&str] = &["connector", "endpoint", "method", "headers", "timeout"];
+const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
+    let steps = checker.step_names.len();
+    let place = |name| Place { source: true, steps, instance: true, ..Place::new(name) };
+    let members = checker.members(spot, KEYS)?;
+    let connector = checker
+        .required(&members, "connector")
+        .and_then(|spot| checker.named(&spot, "a text, the name of a connector instance"));
+    let endpoint =
+        checker.required(&members, "endpoint").and_then(|spot| endpoint(checker, &spot, place("target.endpoint")));
+    let method = match members.get("method") {
+        Some(spot) => method(checker, &spot),
+        None => Some("POST".to_owned()),
+    };
+    let headers = optional(members.get("headers"), |spot| headers(checker, spot, place("target.headers")));
+    let timeout = match members.get("timeout") {
+        Some(spot) => checker.duration(&spot, MIN_TIMEOUT, MAX_TIMEOUT),
+        None => Some(DEFAULT_TIMEOUT),
+    };
+    Some(Target {
+        connector: connector?,
+        endpoint: endpoint?,
+        method: method?,
+        headers: headers?.unwrap_or_default(),
+        timeout: timeout?,
+    })
+}
+
+/// An HTTP method, in capitals whatever the definition has.
+pub(super) fn method(checker: &mut Checker, spot: &Spot) -> Option<String> {
+    let found = checker.text(spot, "an HTTP method")?.to_ascii_uppercase();
+    if METHODS.contains(&found.as_str()) {
+        return Some(found);
+    }
+    let near = nearest::suggestion(&found, METHODS.iter().copied());
+    checker.wrong(spot, &format!("one of {}{near}", METHODS.join(", ")));
+    None
+}
+
+/// A map from header names to texts that may be templates.
+pub(super) fn headers(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<(String, Template)>> {
+    let members = checker.any_members(spot, "a map of headers")?;
+    let mut headers: Vec<Option<(String, Template)>> = Vec::new();
+    let mut seen = HashSet::new();
+    for (member, spot) in members.iter() {
+        if let Some(fault) = header_name_fault(&member.name) {
+            checker.report(member.at, &spot.path, format!("found {}, which {fault}", quoted(&member.name)));
+        }
+        if !seen.insert(member.name.to_ascii_lowercase()) {
+            let message = format!("found the header {} twice; headers do not tell case apart", quoted(&member.name));
+            checker.report(member.at, &spot.path, message);
+        }
+        let template = any_text(checker, &spot, place);
+        if let Some(fault) = template.as_ref().and_then(Template::is_literal).and_then(header_value_fault) {
+            checker.error(&spot, format!("the value {fault}"));
+        }
+        headers.push(template.map(|template| (member.name.clone(), template)));
+    }
+    headers.into_iter().collect()
+}
+
+/// A text, maybe empty, that may have `{{ }}` in it.
+pub(super) fn any_text(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
+    match &spot.node.value {
+        Value::Text(Text { text, .. }) => checker.template_of(spot, text, place),
+        _ => {
+            checker.wrong(spot, "a text");
+            None
+        }
+    }
+}
+
+fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
+    const EXPECTED: &str = "a path under the connector's base URL, such as /orders";
+    let template = checker.template(spot, &format!("a text, {EXPECTED}"), place)?;
+    let text = template.text();
+    let has_scheme = ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let literal = template.is_literal().unwrap_or_default();
+    let has_stray = literal.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\'));
+    if has_scheme || has_stray {
+        checker.wrong(spot, EXPECTED);
+    }
+    Some(template)
+}

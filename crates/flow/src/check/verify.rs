@@ -1,0 +1,119 @@
+//! `source.verify`: how an inbound webhook proves its sender.
+
+use std::time::Duration;
+
+use kanat_catalog::check::header_name_fault;
+use kanat_mapping::Template;
+
+use super::Checker;
+use super::expression::Place;
+use super::flow::optional;
+use super::spot::{Members, Spot};
+use crate::definition::Verify;
+use crate::yaml::Value;
+
+/// The schemes, and the keys that each has beside `scheme`.
+const SCHEMES: &[(&str, &[&str])] = &[
+    ("token", &["secret", "header", "query"]),
+    ("hmac-sha256", &["secret", "header", "prefix", "encoding"]),
+    ("hmac-sha1", &["secret", "header", "prefix", "encoding"]),
+    ("hmac-sha512", &["secret", "header", "prefix", "encoding"]),
+    ("standard-webhooks", &["secret", "tolerance"]),
+    ("github", &["secret"]),
+    ("stripe", &["secret", "tolerance"]),
+    ("shopify", &["secret"]),
+    ("slack", &["secret", "tolerance"]),
+    ("meta", &["secret", "verify_token"]),
+    ("basic", &["username", "password"]),
+];
+
+const KEYS: &[&str] =
+    &["scheme", "secret", "header", "query", "prefix", "encoding", "verify_token", "username", "password", "tolerance"];
+
+const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
+
+pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Verify> {
+    let place = Place { instance: has_connector, ..Place::new("source.verify") };
+    let members = checker.members(spot, KEYS)?;
+    let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
+    let scheme = checker.required(&members, "scheme").and_then(|spot| checker.word(&spot, &names));
+    let keys = scheme.and_then(|scheme| SCHEMES.iter().find(|(name, _)| *name == scheme)).map(|(_, keys)| *keys);
+    if let (Some(scheme), Some(keys)) = (scheme, keys) {
+        fit(checker, &members, scheme, keys);
+    }
+    let secrets = optional(members.get("secret"), |spot| secrets(checker, spot, place));
+    let header = optional(members.get("header"), |spot| checker.read(spot, "a text, the name of a header", header));
+    let query = optional(members.get("query"), |spot| checker.text(spot, "a text, the name of a query parameter"));
+    let prefix = optional(members.get("prefix"), |spot| checker.any_text(spot, "a text such as sha256="));
+    let encoding = optional(members.get("encoding"), |spot| checker.word(spot, &["hex", "base64"]));
+    let mut template = |name: &str| optional(members.get(name), |spot| checker.template(spot, "a text", place));
+    let (verify_token, username, password) = (template("verify_token"), template("username"), template("password"));
+    let tolerance = optional(members.get("tolerance"), |spot| tolerance(checker, spot));
+    let (header, query, encoding) = (header?, query?, encoding?);
+    let (scheme, keys) = (scheme?, keys?);
+    Some(Verify {
+        scheme: scheme.to_owned(),
+        secrets: secrets?.unwrap_or_default(),
+        header: header.unwrap_or_else(|| default_header(scheme, query.is_some()).to_owned()),
+        query: query.unwrap_or_default().to_owned(),
+        prefix: prefix?.unwrap_or_default().to_owned(),
+        encoding: encoding.unwrap_or(if keys.contains(&"encoding") { "hex" } else { "" }).to_owned(),
+        verify_token: verify_token?,
+        username: username?,
+        password: password?,
+        tolerance: tolerance?.unwrap_or(DEFAULT_TOLERANCE),
+    })
+}
+
+/// Whether the keys are those of the scheme.
+fn fit(checker: &mut Checker, members: &Members, scheme: &str, keys: &[&str]) {
+    for key in KEYS.iter().filter(|key| **key != "scheme" && !keys.contains(key) && members.has(key)) {
+        let (at, path) = members.key(key);
+        let message = format!("found {key:?} with the scheme {scheme}, which has {}", keys.join(", "));
+        checker.report(at, &path, message);
+    }
+    for key in ["secret", "verify_token", "username", "password"].iter().filter(|key| keys.contains(key)) {
+        checker.required(members, key);
+    }
+    if members.has("header") && members.has("query") && scheme == "token" {
+        let (at, path) = members.key("query");
+        checker.report(at, &path, "found \"query\" beside \"header\", expected only one of them");
+    }
+}
+
+fn default_header(scheme: &str, has_query: bool) -> &'static str {
+    match scheme {
+        "token" if !has_query => "X-Webhook-Token",
+        "hmac-sha256" | "hmac-sha1" | "hmac-sha512" => "X-Signature",
+        _ => "",
+    }
+}
+
+/// One secret, or several while they are rotated.
+fn secrets(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<Template>> {
+    const EXPECTED: &str = "a text, or a list of texts of which any is accepted";
+    match &spot.node.value {
+        Value::List(items) if !items.is_empty() => {
+            let spots = items.iter().enumerate().map(|(index, item)| spot.item(index, item));
+            let secrets: Vec<_> = spots.map(|spot| checker.template(&spot, "a text", place)).collect();
+            secrets.into_iter().collect()
+        }
+        _ => Some(vec![checker.template(spot, EXPECTED, place)?]),
+    }
+}
+
+fn header(name: &str) -> Result<String, String> {
+    match header_name_fault(name) {
+        Some(_) => Err(format!("found {}, expected the name of a header", crate::duration::quoted(name))),
+        None => Ok(name.to_owned()),
+    }
+}
+
+/// A duration, or a number of seconds.
+fn tolerance(checker: &mut Checker, spot: &Spot) -> Option<Duration> {
+    const DAY_SECONDS: u32 = 24 * 60 * 60;
+    match &spot.node.value {
+        Value::Number(_) => checker.whole(spot, 1, DAY_SECONDS).map(|seconds| Duration::from_secs(u64::from(seconds))),
+        _ => checker.duration(spot, Duration::from_secs(1), Duration::from_secs(u64::from(DAY_SECONDS))),
+    }
+}

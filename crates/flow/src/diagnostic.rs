@@ -1,0 +1,55 @@
+//! What is wrong with a definition, and where.
+
+use std::fmt;
+
+/// The most diagnostics that one definition gets.
+pub const MAX_DIAGNOSTICS: usize = 100;
+
+/// One thing that is wrong with a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether it keeps the definition from being saved.
+    pub severity: Severity,
+    /// Lower case, no full stop: what was found, what was expected, and the nearest known name where there is one.
+    pub message: String,
+    /// The YAML path, as in `steps[0].params.email`; empty for the definition as a whole.
+    pub path: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The definition is refused.
+    Error,
+    /// A draft may have it; a deploy may not.
+    Warning,
+}
+
+/// A place in the text of a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(at: Position, path: impl Into<String>, message: impl Into<String>) -> Self {
+        let (path, message) = (path.into(), message.into());
+        Self { severity: Severity::Error, message, path, line: at.line, column: at.column }
+    }
+}
+
+/// `line 3, column 5, mapping.total: found ...`
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)?;
+        if !self.path.is_empty() {
+            write!(f, ", {}", self.path)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}

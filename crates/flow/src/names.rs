@@ -1,0 +1,120 @@
+//! The names that a definition uses and an environment has, or lacks.
+
+use kanat_catalog::{Action, Entry};
+
+use crate::definition::{Definition, Named, Referenced, Step};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::duration::quoted;
+use crate::{nearest, params};
+
+/// What an environment has.
+pub trait Names {
+    /// The connector instance with this name.
+    fn instance(&self, name: &str) -> Option<InstanceRef>;
+    /// The instances of a catalog entry.
+    fn instances_of(&self, entry: &str) -> Vec<InstanceRef>;
+    /// Whether there is a lookup table with this name.
+    fn table(&self, name: &str) -> bool;
+    /// The id of the adapter with this name.
+    fn adapter(&self, name: &str) -> Option<String>;
+    /// The names of all instances, for suggestions.
+    fn instance_names(&self) -> Vec<String>;
+    /// The names of all lookup tables, for suggestions.
+    fn table_names(&self) -> Vec<String>;
+    /// The names of all adapters, for suggestions.
+    fn adapter_names(&self) -> Vec<String>;
+}
+
+/// A connector instance as plans refer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceRef {
+    /// Its id.
+    pub id: String,
+    /// The id of its catalog entry.
+    pub entry: String,
+}
+
+/// What the definition names and the environment lacks, and literal params that their action does not take: warnings
+/// for a draft, which the caller makes errors at deploy.
+pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
+    let mut faults: Vec<Diagnostic> = Vec::new();
+    let target = definition.target.as_ref().map(|target| &target.connector);
+    for connector in definition.source.connector.iter().chain(target) {
+        faults.extend(instance(connector, names).err());
+    }
+    if let Some(named) = &definition.adapter {
+        faults.extend(adapter(named, names).err());
+    }
+    for step in &definition.steps {
+        faults.extend(step_instance(step, names).err());
+        match action(step) {
+            Ok(action) => faults.extend(params::check(step, action)),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    for (kind, named) in &definition.references {
+        match kind {
+            Referenced::Table if names.table(&named.name) => {}
+            Referenced::Table => faults.push(missing(named, "lookup table", &names.table_names())),
+            Referenced::Adapter => faults.extend(adapter(named, names).err()),
+        }
+    }
+    faults.sort_by_key(|fault| (fault.line, fault.column));
+    faults
+}
+
+/// The instance of this name.
+pub(crate) fn instance(named: &Named, names: &dyn Names) -> Result<InstanceRef, Diagnostic> {
+    let found = names.instance(&named.name);
+    found.ok_or_else(|| missing(named, "connector instance", &names.instance_names()))
+}
+
+/// The id of the adapter of this name.
+pub(crate) fn adapter(named: &Named, names: &dyn Names) -> Result<String, Diagnostic> {
+    names.adapter(&named.name).ok_or_else(|| missing(named, "adapter", &names.adapter_names()))
+}
+
+/// The instance that a step calls: the one that it names, or the only one of its entry.
+pub(crate) fn step_instance(step: &Step, names: &dyn Names) -> Result<InstanceRef, Diagnostic> {
+    let entry = quoted(&step.entry);
+    if let Some(named) = &step.connector {
+        let found = instance(named, names)?;
+        if found.entry != step.entry {
+            let message = format!(
+                "found the connector instance {} of {:?}, expected one of {entry}",
+                quoted(&named.name),
+                found.entry
+            );
+            return Err(warning(named, message));
+        }
+        return Ok(found);
+    }
+    let mut found = names.instances_of(&step.entry);
+    match (found.pop(), found.len()) {
+        (Some(only), 0) => Ok(only),
+        (Some(_), more) => {
+            let message = format!("lacks the key \"connector\": the environment has {} instances of {entry}", more + 1);
+            Err(warning(&step.action, message))
+        }
+        (None, _) => Err(warning(&step.action, format!("the environment has no connector instance of {entry}"))),
+    }
+}
+
+/// The action that a step names.
+fn action(step: &Step) -> Result<&'static Action, Diagnostic> {
+    if let Some(action) = kanat_catalog::entry(&step.entry).and_then(|entry| entry.action(&step.slug)) {
+        return Ok(action);
+    }
+    let full_names = |entry: &'static Entry| entry.actions.iter().map(|action| format!("{}.{}", entry.id, action.slug));
+    let known: Vec<String> = kanat_catalog::entries().iter().flat_map(full_names).collect();
+    Err(missing(&step.action, "action", &known))
+}
+
+fn missing(named: &Named, kind: &str, known: &[String]) -> Diagnostic {
+    let near = nearest::suggestion(&named.name, known.iter().map(String::as_str));
+    warning(named, format!("found the {kind} {}, which does not exist{near}", quoted(&named.name)))
+}
+
+fn warning(named: &Named, message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..Diagnostic::error(named.at, &named.path, message) }
+}

@@ -1,0 +1,61 @@
+//! The name that was probably meant.
+
+/// The known name nearest to `name`, when it is near enough to be a slip: at most a third of its letters differ.
+pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let name: Vec<char> = name.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
+    let allowed = (name.len() / 3).max(1);
+    known
+        .into_iter()
+        .map(|candidate| (distance(&name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// `; did you mean "x"?` without the question mark, or nothing.
+pub(crate) fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    nearest(name, known).map(|near| format!("; did you mean {near:?}")).unwrap_or_default()
+}
+
+/// Longer names are not compared beyond this: the work grows with the square.
+const MAX_CHARACTERS: usize = 64;
+
+/// Edits, adjacent swaps among them, that lead from one to the other.
+fn distance(a: &[char], b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut best = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                best = best.min(before[j - 1] + 1);
+            }
+            next.push(best);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_slips_and_nothing_else() {
+        let known = ["mapping", "on_error", "ordering_key", "source", "steps", "target", "when"];
+        for (name, expect) in [
+            ("maping", Some("mapping")),
+            ("on_eror", Some("on_error")),
+            ("Target", Some("target")),
+            ("trget", Some("target")),
+            ("wehn", Some("when")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, known), expect, "{name}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What a definition may say and nodes cannot run yet.
+
+use crate::definition::{Definition, Referenced, Trigger};
+
+/// What in the definition cannot be run by this version, in plain words; `None` when all of it can.
+pub fn unsupported(definition: &Definition) -> Option<String> {
+    let what = match &definition.source.trigger {
+        Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api => {
+            format!("flows with the trigger {}", definition.source.trigger.as_str())
+        }
+        Trigger::Webhook { .. } | Trigger::Manual if !definition.steps.is_empty() => "flows with steps".to_owned(),
+        Trigger::Webhook { .. } | Trigger::Manual if uses_adapter(definition) => "flows with adapters".to_owned(),
+        Trigger::Webhook { .. } | Trigger::Manual => return None,
+    };
+    Some(format!("{what} cannot be deployed yet: this version of Kanat does not run them"))
+}
+
+fn uses_adapter(definition: &Definition) -> bool {
+    definition.adapter.is_some() || definition.references.iter().any(|(kind, _)| *kind == Referenced::Adapter)
+}

@@ -1,0 +1,65 @@
+//! A tree as JSON text, keys in their order, digits kept.
+
+use super::{Node, Value};
+
+impl Node {
+    /// The tree as JSON. What JSON cannot say becomes a text; the checker has reported it.
+    pub(crate) fn to_json(&self) -> String {
+        self.to_json_with(|_, text| text.to_owned())
+    }
+
+    /// The same with what `shown` makes of each text; it gets the keys that lead there and the text.
+    pub(crate) fn to_json_with(&self, shown: fn(&[&str], &str) -> String) -> String {
+        let mut writer = Writer { out: String::new(), path: Vec::new(), shown };
+        writer.write(self);
+        writer.out
+    }
+}
+
+struct Writer<'n> {
+    out: String,
+    path: Vec<&'n str>,
+    shown: fn(&[&str], &str) -> String,
+}
+
+impl<'n> Writer<'n> {
+    fn write(&mut self, node: &'n Node) {
+        match &node.value {
+            Value::Null | Value::Invalid => self.out.push_str("null"),
+            Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
+            Value::Number(number) => match &number.json {
+                Some(json) => self.out.push_str(json),
+                None => self.text(&number.text),
+            },
+            Value::Text(text) => self.text(&(self.shown)(&self.path, &text.text)),
+            Value::List(items) => {
+                self.out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(',');
+                    }
+                    self.write(item);
+                }
+                self.out.push(']');
+            }
+            Value::Map(members) => {
+                self.out.push('{');
+                for (index, member) in members.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(',');
+                    }
+                    self.text(&member.name);
+                    self.out.push(':');
+                    self.path.push(&member.name);
+                    self.write(&member.value);
+                    self.path.pop();
+                }
+                self.out.push('}');
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push_str(&serde_json::Value::from(text).to_string());
+    }
+}

@@ -1,0 +1,97 @@
+//! What can be wrong: with a text when it is parsed, and with a value when an expression meets it.
+
+use std::fmt;
+
+use kanat_model::message::{ErrorKind, Failure};
+
+/// A text that is no expression, template or JSON: where, what was found and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ParseError {
+    /// Bytes from the start of the text that was parsed.
+    pub offset: usize,
+    pub message: String,
+}
+
+impl ParseError {
+    pub(crate) fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { offset, message: message.into() }
+    }
+}
+
+/// An expression that could not be evaluated on this message. It is final: the next attempt would meet the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvaluationError {
+    /// `Mapping`; `Configuration` when a lookup table is gone; `Adapter` when an adapter failed.
+    pub kind: ErrorKind,
+    /// The target field, with its dots; the index of an item in brackets.
+    pub field: Option<String>,
+    pub expression: String,
+    /// The transform as it is written, without its arguments.
+    pub transform: Option<&'static str>,
+    /// The value that it met, as JSON, cut at 200 characters; absent when it may hold a secret of a connector.
+    pub value: Option<String>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// The most characters of a value that an error shows.
+const SHOWN_CHARACTERS: usize = 200;
+
+impl EvaluationError {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, field: None, expression: String::new(), transform: None, value: None, message: message.into() }
+    }
+
+    pub(crate) fn mapping(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Mapping, message)
+    }
+
+    /// Puts `name` in front of the field that is already known.
+    pub(crate) fn within(mut self, name: &str) -> Self {
+        self.field = Some(match self.field.take() {
+            Some(inner) if inner.starts_with('[') => format!("{name}{inner}"),
+            Some(inner) => format!("{name}.{inner}"),
+            None => name.to_owned(),
+        });
+        self
+    }
+
+    pub(crate) fn show(&mut self, json: &str) {
+        let mut shown: String = json.chars().take(SHOWN_CHARACTERS).collect();
+        if shown.len() < json.len() {
+            shown.push('…');
+        }
+        self.value = Some(shown);
+    }
+}
+
+impl fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = &self.field {
+            write!(f, "field {field:?}: ")?;
+        }
+        write!(f, "{}", self.message)?;
+        match &self.transform {
+            Some(transform) => write!(f, ", in the transform {transform} of the expression `{}`", self.expression)?,
+            None => write!(f, ", in the expression `{}`", self.expression)?,
+        }
+        if let Some(value) = &self.value {
+            write!(f, ", which was given {value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for EvaluationError {}
+
+impl From<EvaluationError> for Failure {
+    fn from(error: EvaluationError) -> Self {
+        Self {
+            kind: error.kind,
+            message: error.to_string(),
+            field: error.field,
+            expression: (!error.expression.is_empty()).then_some(error.expression),
+        }
+    }
+}

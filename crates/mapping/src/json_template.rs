@@ -1,0 +1,155 @@
+//! JSON whose strings may be templates, as in a step's parameters.
+
+use crate::evaluate::Environment;
+use crate::template::Parts;
+use crate::transform::{MAX_BYTES, too_large};
+use crate::{EvaluationError, ParseError, References, Scope, Template, Value, json};
+
+/// A parsed document. What has no template in it is written as it stands.
+#[derive(Debug, Clone)]
+pub struct JsonTemplate {
+    root: Node,
+    references: References,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    /// JSON as it stands.
+    Literal(String),
+    Template(Parts),
+    List(Vec<Node>),
+    /// Keys stand with their quotes.
+    Object(Vec<(String, Node)>),
+}
+
+impl JsonTemplate {
+    /// Parses JSON text. Offsets of errors are those of the strings in it, offsets of references are in each string.
+    pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
+        json::check_text(text, json::MAX_DEPTH).map_err(|fault| vec![ParseError::new(fault.offset, fault.message)])?;
+        let mut parser = Parser { text, references: References::default(), errors: Vec::new() };
+        let root = parser.node(text.trim());
+        if parser.errors.is_empty() { Ok(Self { root, references: parser.references }) } else { Err(parser.errors) }
+    }
+
+    /// What its templates name outside themselves.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// Appends the document. Members and items whose template gives undefined are left out.
+    pub fn write(&self, scope: &Scope, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
+        let start = out.len();
+        let environment = Environment::new(scope);
+        match self.root.write(&environment, out, start + MAX_BYTES) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                out.extend_from_slice(b"null");
+                Ok(())
+            }
+            Err(error) => {
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    references: References,
+    errors: Vec<ParseError>,
+}
+
+impl Parser<'_> {
+    /// As deep as the document, which has been checked.
+    fn node(&mut self, json: &str) -> Node {
+        let literal = || Node::Literal(json.to_owned());
+        match json.as_bytes().first() {
+            Some(b'"') if json.contains('{') || json.contains('\\') => self.string(json),
+            Some(b'[') => {
+                let items: Vec<_> = json::items(json).map(|item| self.node(item)).collect();
+                if items.iter().all(Node::is_literal) { literal() } else { Node::List(items) }
+            }
+            Some(b'{') => {
+                let members: Vec<_> =
+                    json::occurrences(json).map(|(key, value)| (key.to_owned(), self.node(value))).collect();
+                if members.iter().all(|(_, member)| member.is_literal()) { literal() } else { Node::Object(members) }
+            }
+            Some(_) | None => literal(),
+        }
+    }
+
+    fn string(&mut self, json: &str) -> Node {
+        match Template::parse(&json::decode(json)) {
+            Ok(template) if template.is_literal().is_some() => {}
+            Ok(template) => {
+                self.references.extend(template.references());
+                return Node::Template(template.into_parts());
+            }
+            Err(errors) => {
+                let offset = (json.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+                self.errors.extend(errors.into_iter().map(|error| ParseError { offset, ..error }));
+            }
+        }
+        Node::Literal(json.to_owned())
+    }
+}
+
+impl Node {
+    fn is_literal(&self) -> bool {
+        matches!(self, Self::Literal(_))
+    }
+
+    /// Whether something was written: an undefined value is not.
+    fn write<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+        out: &mut Vec<u8>,
+        end: usize,
+    ) -> Result<bool, EvaluationError> {
+        match self {
+            Self::Literal(json) => out.extend_from_slice(json.as_bytes()),
+            Self::Template(template) => match template.evaluate(environment)? {
+                Value::Undefined => return Ok(false),
+                value => value.write_json(out),
+            },
+            Self::List(items) => {
+                out.push(b'[');
+                let mut any = false;
+                for (index, item) in items.iter().enumerate() {
+                    let before = out.len();
+                    if any {
+                        out.push(b',');
+                    }
+                    let written = item.write(environment, out, end);
+                    any |= keep(written.map_err(|error| error.within(&format!("[{index}]")))?, before, out);
+                }
+                out.push(b']');
+            }
+            Self::Object(members) => {
+                out.push(b'{');
+                let mut any = false;
+                for (key, member) in members {
+                    let before = out.len();
+                    if any {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(key.as_bytes());
+                    out.push(b':');
+                    let written = member.write(environment, out, end);
+                    any |= keep(written.map_err(|error| error.within(&json::decode(key)))?, before, out);
+                }
+                out.push(b'}');
+            }
+        }
+        if out.len() > end { Err(too_large()) } else { Ok(true) }
+    }
+}
+
+/// Cuts off what introduces a value that was not written.
+fn keep(written: bool, before: usize, out: &mut Vec<u8>) -> bool {
+    if !written {
+        out.truncate(before);
+    }
+    written
+}

@@ -1,0 +1,86 @@
+//! The fields of an object, each from an expression, a template, or a list mapped item by item.
+
+mod build;
+mod write;
+
+use crate::evaluate::Compiled;
+use crate::plan::Plan;
+use crate::template::Parts;
+use crate::{EvaluationError, Expression, References, Scope, Template};
+
+/// A mapping, ready to run: it finds all that it reads of the payload in one pass, and writes its output as it goes.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    object: Object,
+    references: References,
+    /// What the whole mapping reads of the payload; the one of an inner mapping is that of the outermost.
+    source: Plan,
+    /// What an inner mapping reads of its item.
+    item: Plan,
+    /// How deep its output nests, values apart.
+    depth: usize,
+}
+
+/// Where a field's value comes from.
+#[derive(Debug, Clone)]
+pub enum FieldValue {
+    Expression(Expression),
+    Template(Template),
+    /// A list is mapped item by item; `item` in the map's expressions is the item.
+    Each {
+        list: Expression,
+        map: Mapping,
+    },
+}
+
+/// Two fields that cannot both be in one object, or a name that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Conflict {
+    pub field: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Object {
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    name: String,
+    /// The name as JSON writes it, with the colon.
+    key: Vec<u8>,
+    value: MemberValue,
+}
+
+#[derive(Debug, Clone)]
+enum MemberValue {
+    /// It is there only if one of its members is.
+    Object(Object),
+    Expression(Compiled),
+    Template(Parts),
+    Each(Compiled, Box<Mapping>),
+}
+
+impl Mapping {
+    /// Names with dots nest; the order of the first mention is kept. Errors are all the fields that conflict.
+    pub fn new(fields: Vec<(String, FieldValue)>) -> Result<Self, Vec<Conflict>> {
+        build::build(fields)
+    }
+
+    /// What its expressions name outside themselves; offsets are in the text of each.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// Appends the object as JSON. On an error, what was appended is cut off again.
+    pub fn write(&self, scope: &Scope, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
+        let start = out.len();
+        let result = write::write(self, scope, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+}

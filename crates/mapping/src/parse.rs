@@ -1,0 +1,293 @@
+//! The parser: text to syntax tree, by recursive descent of bounded depth. What is wrong is said with its place, what was
+//! found, what was expected, and the nearest known name.
+
+mod arguments;
+mod nearest;
+mod path;
+mod token;
+
+use crate::node::{Call, Literal, Node, Operator};
+use crate::transform;
+use crate::{ParseError, References};
+
+pub(crate) use arguments::{Argument, ArgumentKind};
+pub(crate) use nearest::suggestion;
+
+/// The longest expression, in bytes.
+const MAX_LENGTH: usize = 64 * 1024;
+/// How deep parentheses may nest.
+const MAX_NESTING: usize = 64;
+/// The most errors that are reported of one text.
+const MAX_ERRORS: usize = 100;
+
+/// Parses a text that is one expression.
+pub(crate) fn expression(text: &str) -> Result<(Node, References), Vec<ParseError>> {
+    if text.len() > MAX_LENGTH {
+        return Err(vec![ParseError::new(0, format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()))]);
+    }
+    let mut parser = Parser::new(text);
+    match parser.whole() {
+        Ok(node) if parser.errors.is_empty() => Ok((node, parser.references)),
+        Ok(_) => Err(parser.into_errors()),
+        Err(error) => {
+            parser.errors.push(error);
+            Err(parser.into_errors())
+        }
+    }
+}
+
+pub(crate) struct Parser<'t> {
+    text: &'t str,
+    position: usize,
+    nesting: usize,
+    /// Errors after which parsing could go on.
+    pub errors: Vec<ParseError>,
+    pub references: References,
+}
+
+/// A syntax error: parsing cannot go on.
+type Parsed<T> = Result<T, ParseError>;
+
+impl<'t> Parser<'t> {
+    pub fn new(text: &'t str) -> Self {
+        Self { text, position: 0, nesting: 0, errors: Vec::new(), references: References::default() }
+    }
+
+    /// The errors that were noted, at most [`MAX_ERRORS`].
+    pub fn into_errors(mut self) -> Vec<ParseError> {
+        self.errors.truncate(MAX_ERRORS);
+        self.errors
+    }
+
+    fn whole(&mut self) -> Parsed<Node> {
+        let node = self.disjunct()?;
+        if !self.rest().is_empty() {
+            return Err(self.after_expression("the end"));
+        }
+        Ok(node)
+    }
+
+    /// The expression of a `{{ ... }}` whose braces open just before `position`; then its end, past the closing braces.
+    pub fn braced(&mut self, position: usize) -> Parsed<(Node, usize)> {
+        self.position = position;
+        self.nesting = 0;
+        let node = self.disjunct()?;
+        if !self.rest().starts_with("}}") {
+            return Err(self.after_expression("`}}`"));
+        }
+        Ok((node, self.position + 2))
+    }
+
+    fn disjunct(&mut self) -> Parsed<Node> {
+        let mut nodes = vec![self.conjunction()?];
+        while self.keyword("or") {
+            nodes.push(self.conjunction()?);
+        }
+        Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::Or(nodes) })
+    }
+
+    fn conjunction(&mut self) -> Parsed<Node> {
+        let mut nodes = vec![self.conjunct()?];
+        while self.keyword("and") {
+            nodes.push(self.conjunct()?);
+        }
+        Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::And(nodes) })
+    }
+
+    fn conjunct(&mut self) -> Parsed<Node> {
+        let negated = self.keyword("not");
+        let left = self.pipeline()?;
+        let node = match self.operator() {
+            Some(operator) => Node::Comparison(Box::new(left), operator, Box::new(self.pipeline()?)),
+            None => left,
+        };
+        Ok(if negated { Node::Not(Box::new(node)) } else { node })
+    }
+
+    fn operator(&mut self) -> Option<Operator> {
+        const OPERATORS: [(&str, Operator); 6] = [
+            ("==", Operator::Equal),
+            ("!=", Operator::Unequal),
+            ("<=", Operator::LessOrEqual),
+            (">=", Operator::GreaterOrEqual),
+            ("<", Operator::Less),
+            (">", Operator::Greater),
+        ];
+        if self.keyword("in") {
+            return Some(Operator::In);
+        }
+        let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| self.rest().starts_with(sign))?;
+        self.position += sign.len();
+        Some(operator)
+    }
+
+    fn pipeline(&mut self) -> Parsed<Node> {
+        let term = self.term()?;
+        let mut calls = Vec::new();
+        while self.rest().starts_with('|') && !self.rest().starts_with("||") {
+            self.position += 1;
+            calls.extend(self.call()?);
+        }
+        Ok(if calls.is_empty() { term } else { Node::Pipe(Box::new(term), calls) })
+    }
+
+    /// A transform; `None`, and an error noted, when it can be read but is none that there is.
+    fn call(&mut self) -> Parsed<Option<Call>> {
+        self.skip_whitespace();
+        let offset = self.position;
+        let name = self.word();
+        if name.is_empty() {
+            return Err(self.unexpected("a transform"));
+        }
+        let arguments = self.arguments()?;
+        match transform::build(name, offset, &arguments, self) {
+            Ok(call) => Ok(Some(call)),
+            Err(error) => {
+                self.errors.push(error);
+                Ok(None)
+            }
+        }
+    }
+
+    fn term(&mut self) -> Parsed<Node> {
+        self.skip_whitespace();
+        match self.peek() {
+            Some('(') => self.parenthesis(),
+            Some('"' | '\'') => Ok(Node::Literal(Literal::String(self.string()?))),
+            Some('-' | '0'..='9') => Ok(Node::Literal(Literal::Number(self.number()?))),
+            Some(letter) if token::is_word(letter) => self.named_term(),
+            Some(_) | None => Err(self.unexpected("a path, a value or `(`")),
+        }
+    }
+
+    fn parenthesis(&mut self) -> Parsed<Node> {
+        if self.nesting == MAX_NESTING {
+            return Err(self.error(format!("parentheses nested deeper than {MAX_NESTING} levels")));
+        }
+        self.nesting += 1;
+        self.position += 1;
+        let node = self.disjunct()?;
+        self.nesting -= 1;
+        if !self.rest().starts_with(')') {
+            return Err(self.after_expression("`)`"));
+        }
+        self.position += 1;
+        Ok(node)
+    }
+
+    fn named_term(&mut self) -> Parsed<Node> {
+        let offset = self.position;
+        let word = self.word();
+        match word {
+            "true" => Ok(Node::Literal(Literal::Bool(true))),
+            "false" => Ok(Node::Literal(Literal::Bool(false))),
+            "null" => Ok(Node::Literal(Literal::Null)),
+            "now" => self.call_without_arguments("now", Node::Now),
+            "uuid" => self.call_without_arguments("uuid", Node::Uuid),
+            _ => Ok(Node::Path(self.path(word, offset)?)),
+        }
+    }
+
+    fn call_without_arguments(&mut self, name: &str, node: Node) -> Parsed<Node> {
+        for parenthesis in ['(', ')'] {
+            if !self.rest().starts_with(parenthesis) {
+                return Err(self.unexpected(&format!("`{parenthesis}`, as in `{name}()`")));
+            }
+            self.position += 1;
+        }
+        Ok(node)
+    }
+
+    fn after_expression(&mut self, end: &str) -> ParseError {
+        let hint = match self.rest() {
+            rest if rest.starts_with("||") => "; it is spelled `or`",
+            rest if rest.starts_with("&&") => "; it is spelled `and`",
+            rest if rest.starts_with(['<', '>']) || rest.starts_with("==") || rest.starts_with("!=") => {
+                "; a comparison within another stands in parentheses"
+            }
+            rest if rest.starts_with('=') => "; it is spelled `==`",
+            rest if rest.starts_with("not ") => "; `not` stands before the whole comparison",
+            _ => "",
+        };
+        self.unexpected(&format!("`|`, a comparison, `and`, `or` or {end}{hint}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refuses(text: &str, offset: usize, message: &str) {
+        let errors = expression(text).map(|_| ()).unwrap_err();
+        assert_eq!(errors, [ParseError::new(offset, message)], "{text}");
+    }
+
+    #[test]
+    fn says_what_was_found_and_expected() {
+        let continues = "expected `|`, a comparison, `and`, `or` or the end";
+        refuses("", 0, "found the end, expected a path, a value or `(`");
+        refuses("source.a |", 10, "found the end, expected a transform");
+        refuses("source.a | | trim", 11, "found `|`, expected a transform");
+        refuses("source.a source.b", 9, &format!("found `source`, {continues}"));
+        refuses("source.a = 1", 9, &format!("found `=`, {continues}; it is spelled `==`"));
+        refuses(
+            "1 < source.a < 5",
+            13,
+            &format!("found `<`, {continues}; a comparison within another stands in parentheses"),
+        );
+        refuses("source.a || 1", 9, &format!("found `|`, {continues}; it is spelled `or`"));
+        refuses("source.a && 1", 9, &format!("found `&`, {continues}; it is spelled `and`"));
+        refuses("(source.a", 9, "found the end, expected `|`, a comparison, `and`, `or` or `)`");
+        refuses("source.", 7, "found the end, expected a name");
+        refuses("source.a.[0]", 9, "found `[`, expected a name");
+        refuses("source[x]", 7, "found `x`, expected a number, `*` or a name in quotes");
+        refuses("source[-1]", 7, "found `-`, expected a number, `*` or a name in quotes");
+        refuses("source[1", 8, "found the end, expected `]`");
+        refuses("'abc", 0, "a string that does not end");
+        refuses(
+            "'a\\qb'",
+            2,
+            "found `\\q`, expected an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`",
+        );
+        refuses("12abc", 2, "found `abc`, expected a number");
+        refuses("01", 0, "found `01`, expected a number");
+        refuses("now", 3, "found the end, expected `(`, as in `now()`");
+    }
+
+    #[test]
+    fn names_the_nearest_root_and_transform() {
+        let roots = "expected one of the roots source, trigger, steps, target, instance, item, state";
+        refuses("sorce.id", 0, &format!("found `sorce`, {roots}; did you mean `source`?"));
+        refuses("customer.id", 0, &format!("found `customer`, {roots}"));
+        refuses("source.a | upcase", 11, "there is no transform `upcase`; did you mean `uppercase`?");
+        refuses("source.a | Trim", 11, "there is no transform `Trim`; did you mean `trim`?");
+        refuses("source.a | xyzzy", 11, "there is no transform `xyzzy`");
+    }
+
+    #[test]
+    fn reports_what_it_can_go_on_after() {
+        let errors = expression("source.a | upcase | decimal(31) | decimal | trim(").map(|_| ()).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.offset).collect::<Vec<_>>(), [11, 28, 34, 49]);
+    }
+
+    #[test]
+    fn bounds_nesting_and_length() {
+        let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(expression(&nested(64)).is_ok());
+        refuses(&nested(65), 64, "parentheses nested deeper than 64 levels");
+        assert!(expression(&"(".repeat(60_000)).is_err());
+        refuses(&"a".repeat(70_000), 0, "70000 bytes long, expected at most 65536");
+        refuses(&format!("source{}", ".a".repeat(65)), 136, "a path of more than 64 steps");
+    }
+
+    #[test]
+    fn notes_what_is_named_outside() {
+        let text = "steps.contact.output.id | lookup(eu, source.x) | adapter(tidy) | default(trigger.body.y)";
+        let references = expression(text).unwrap().1;
+        assert_eq!(references.roots, [crate::Root::Steps, crate::Root::Source]);
+        assert_eq!((references.steps[0].name.as_str(), references.steps[0].offset), ("contact", 6));
+        assert_eq!((references.tables[0].name.as_str(), references.tables[0].offset), ("eu", 33));
+        assert_eq!((references.adapters[0].name.as_str(), references.adapters[0].offset), ("tidy", 57));
+    }
+}

@@ -1,0 +1,104 @@
+//! Paths: a root, then names, indexes and `[*]`.
+
+use super::nearest::suggestion;
+use super::{Parsed, Parser};
+use crate::path::{Path, Segment};
+use crate::references::{Reference, Root};
+
+const MAX_STEPS: usize = 64;
+
+impl Parser<'_> {
+    /// The path whose first word, at `offset`, has been read.
+    pub(super) fn path(&mut self, word: &str, offset: usize) -> Parsed<Path> {
+        let Some(root) = Root::parse(word) else {
+            self.position = offset;
+            let names = Root::ALL.map(Root::as_str);
+            let suggestion = suggestion(word, &names);
+            return Err(self.unexpected(&format!("one of the roots {}{suggestion}", names.join(", "))));
+        };
+        let mut segments = Vec::new();
+        let mut first_offset = self.position;
+        while let Some(segment) = self.segment()? {
+            if segments.is_empty() {
+                first_offset = self.position - name_length(&segment);
+            }
+            if segments.len() == MAX_STEPS {
+                return Err(self.error(format!("a path of more than {MAX_STEPS} steps")));
+            }
+            segments.push(segment);
+        }
+        let path = rewrite(root, segments);
+        self.references.root(path.root);
+        if let (Root::Steps, Some(Segment::Name(name))) = (path.root, path.segments.first()) {
+            self.references.steps.push(Reference { name: name.clone(), offset: first_offset });
+        }
+        Ok(path)
+    }
+
+    fn segment(&mut self) -> Parsed<Option<Segment>> {
+        match self.peek() {
+            Some('.') => {
+                self.position += 1;
+                let name = self.word();
+                if name.is_empty() {
+                    return Err(self.unexpected("a name"));
+                }
+                Ok(Some(Segment::Name(name.to_owned())))
+            }
+            Some('[') => {
+                self.position += 1;
+                self.skip_whitespace();
+                let segment = self.bracketed()?;
+                if !self.rest().starts_with(']') {
+                    return Err(self.unexpected("`]`"));
+                }
+                self.position += 1;
+                Ok(Some(segment))
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    fn bracketed(&mut self) -> Parsed<Segment> {
+        match self.peek() {
+            Some('*') => {
+                self.position += 1;
+                Ok(Segment::Each)
+            }
+            Some('"' | '\'') => Ok(Segment::Name(self.string()?)),
+            Some('0'..='9') => {
+                let start = self.position;
+                let digits = self.word();
+                digits.parse().map(Segment::Index).map_err(|_| {
+                    self.position = start;
+                    self.unexpected("the index of an item")
+                })
+            }
+            Some(_) | None => Err(self.unexpected("a number, `*` or a name in quotes")),
+        }
+    }
+}
+
+/// `trigger.body` and `trigger.payload` are the payload; the names of headers are in lower case.
+fn rewrite(root: Root, mut segments: Vec<Segment>) -> Path {
+    let is = |segment: Option<&Segment>, name: &str| matches!(segment, Some(Segment::Name(found)) if found == name);
+    if root == Root::Trigger && (is(segments.first(), "body") || is(segments.first(), "payload")) {
+        segments.remove(0);
+        return Path { root: Root::Source, segments, slot: None };
+    }
+    if root == Root::Trigger
+        && is(segments.first(), "headers")
+        && let Some(Segment::Name(header)) = segments.get_mut(1)
+    {
+        header.make_ascii_lowercase();
+    }
+    Path { root, segments, slot: None }
+}
+
+/// How far back the name that was just read began.
+fn name_length(segment: &Segment) -> usize {
+    match segment {
+        Segment::Name(name) => name.len(),
+        Segment::Index(_) | Segment::Each => 0,
+    }
+}

@@ -1,0 +1,149 @@
+//! Words, strings and numbers, and what is said of what stands in their place.
+
+use super::{Parsed, Parser};
+use crate::ParseError;
+
+const ESCAPES: &str = "an escape: `\\\\` `\\'` `\\\"` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`";
+
+/// What names are made of.
+pub(super) fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == '-'
+}
+
+/// Whether a text is a number as JSON writes it.
+pub(super) fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    unsigned.starts_with(|digit: char| digit.is_ascii_digit()) && crate::json::check_text(text, 0).is_ok()
+}
+
+impl<'t> Parser<'t> {
+    /// What is left, without the blanks before it.
+    pub(super) fn rest(&mut self) -> &'t str {
+        self.skip_whitespace();
+        &self.text[self.position..]
+    }
+
+    pub(super) fn here(&self) -> &'t str {
+        &self.text[self.position..]
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.here().chars().next()
+    }
+
+    pub(super) fn skip_whitespace(&mut self) {
+        let here = self.here();
+        self.position += here.len() - here.trim_start().len();
+    }
+
+    /// The word that stands here; empty when there is none.
+    pub(super) fn word(&mut self) -> &'t str {
+        let here = self.here();
+        let word = &here[..here.find(|letter| !is_word(letter)).unwrap_or(here.len())];
+        self.position += word.len();
+        word
+    }
+
+    /// Steps over `keyword` when it stands here as a word of its own.
+    pub(super) fn keyword(&mut self, keyword: &str) -> bool {
+        let found = self.rest().strip_prefix(keyword).is_some_and(|after| !after.starts_with(is_word));
+        if found {
+            self.position += keyword.len();
+        }
+        found
+    }
+
+    pub(super) fn number(&mut self) -> Parsed<String> {
+        let here = self.here();
+        let sign_of_exponent = |index: usize| here[..index].ends_with(['e', 'E']);
+        let end = here.char_indices().find(|(index, letter)| match letter {
+            '+' => !sign_of_exponent(*index),
+            '-' => *index > 0 && !sign_of_exponent(*index),
+            letter => !letter.is_ascii_digit() && !matches!(letter, '.' | 'e' | 'E'),
+        });
+        let number = &here[..end.map_or(here.len(), |(index, _)| index)];
+        if !is_number(number) {
+            return Err(self.error(format!("found `{number}`, expected a number")));
+        }
+        self.position += number.len();
+        if self.peek().is_some_and(is_word) {
+            return Err(self.unexpected("a number"));
+        }
+        Ok(number.to_owned())
+    }
+
+    /// A string in single or double quotes.
+    pub(super) fn string(&mut self) -> Parsed<String> {
+        let start = self.position;
+        let quote = self.peek();
+        let mut characters = self.here().char_indices().skip(1);
+        let mut text = String::new();
+        while let Some((index, letter)) = characters.next() {
+            if Some(letter) == quote {
+                self.position = start + index + 1;
+                return Ok(text);
+            }
+            if letter != '\\' {
+                text.push(letter);
+                continue;
+            }
+            self.position = start + index;
+            let (unescaped, taken) = self.escape()?;
+            text.push(unescaped);
+            for _ in 1..taken {
+                characters.next();
+            }
+        }
+        self.position = start;
+        Err(self.error("a string that does not end"))
+    }
+
+    /// The character of the escape that stands here, and how many characters spell it.
+    fn escape(&self) -> Parsed<(char, usize)> {
+        let found = self.here().chars().nth(1);
+        let simple = match found {
+            Some(same @ ('\\' | '\'' | '"' | '/')) => same,
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('u') => return self.unicode_escape(),
+            Some(letter) => return Err(self.error(format!("found `\\{letter}`, expected {ESCAPES}"))),
+            None => return Err(self.error(format!("found `\\`, expected {ESCAPES}"))),
+        };
+        Ok((simple, 2))
+    }
+
+    fn unicode_escape(&self) -> Parsed<(char, usize)> {
+        let here = self.here();
+        for length in [12, 6] {
+            let Some(escape) = here.get(..length) else { continue };
+            let raw = format!("\"{escape}\"");
+            if crate::json::check_text(&raw, 0).is_err() {
+                continue;
+            }
+            let mut decoded = crate::json::decode(&raw).into_owned();
+            if let (Some(letter), true) = (decoded.pop(), decoded.is_empty()) {
+                return Ok((letter, length));
+            }
+        }
+        Err(self.error("`\\u` without four hexadecimal digits"))
+    }
+
+    pub(super) fn error(&self, message: impl Into<String>) -> ParseError {
+        ParseError::new(self.position, message)
+    }
+
+    pub(super) fn unexpected(&mut self, expected: &str) -> ParseError {
+        self.skip_whitespace();
+        let here = self.here();
+        let word = &here[..here.find(|letter| !is_word(letter)).unwrap_or(here.len())];
+        let found = match (word.chars().take(40).collect::<String>(), here.chars().next()) {
+            (_, None) => "the end".to_owned(),
+            (word, Some(sign)) if word.is_empty() || sign == '-' => format!("`{}`", sign.escape_debug()),
+            (word, Some(_)) => format!("`{word}`"),
+        };
+        self.error(format!("found {found}, expected {expected}"))
+    }
+}

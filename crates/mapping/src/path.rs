@@ -1,0 +1,70 @@
+//! Paths into a document, and following them.
+
+use crate::{Root, Value, json};
+
+/// A root and the way from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Path {
+    pub root: Root,
+    pub segments: Vec<Segment>,
+    /// Where a [`crate::plan::Plan`] keeps the value that the segments before the first `[*]` lead to.
+    pub slot: Option<usize>,
+}
+
+/// What a visit to paths does with each.
+pub(crate) type Visit<'v> = dyn FnMut(&mut Path) + 'v;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Segment {
+    Name(String),
+    Index(usize),
+    /// `[*]`
+    Each,
+}
+
+impl Path {
+    /// The segments before the first `[*]`, and the rest.
+    pub fn split(&self) -> (&[Segment], &[Segment]) {
+        let each = self.segments.iter().position(|segment| *segment == Segment::Each).unwrap_or(self.segments.len());
+        self.segments.split_at(each)
+    }
+}
+
+/// Follows segments from a value in its document. Of equal keys, the last counts.
+pub(crate) fn follow<'s>(mut json: &'s str, segments: &[Segment]) -> Value<'s> {
+    for (index, segment) in segments.iter().enumerate() {
+        let next = match segment {
+            Segment::Name(name) => json::member(json, name),
+            Segment::Index(index) => json::items(json).nth(*index),
+            Segment::Each => return follow_each(json, &segments[index + 1..]),
+        };
+        match next {
+            Some(next) => json = next,
+            None => return Value::Undefined,
+        }
+    }
+    Value::from_json(json)
+}
+
+/// The list of what `rest` leads to in every item of a list that has it.
+fn follow_each<'s>(list: &'s str, rest: &[Segment]) -> Value<'s> {
+    if !list.starts_with('[') {
+        return Value::Undefined;
+    }
+    if rest.is_empty() {
+        return Value::from_json(list);
+    }
+    let mut found = Vec::with_capacity(64);
+    for item in json::items(list) {
+        let value = follow(item, rest);
+        if value != Value::Undefined {
+            found.push(if found.is_empty() { b'[' } else { b',' });
+            value.write_json(&mut found);
+        }
+    }
+    if found.is_empty() {
+        found.push(b'[');
+    }
+    found.push(b']');
+    String::from_utf8(found).map_or(Value::Undefined, Value::from_owned_json)
+}

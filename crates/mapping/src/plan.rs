@@ -1,0 +1,246 @@
+//! Finding many paths in a document in one pass. A plan is a tree of the paths' steps; what each leads to goes into a slot.
+
+use std::ops::Range;
+
+use crate::json;
+use crate::path::{Segment, Visit};
+use crate::references::Root;
+
+/// Up to this many names are compared one by one, more are searched.
+const FEW_NAMES: usize = 16;
+
+/// The paths from one root.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    slots: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Step {
+    /// Where the value that stands here goes, if a path ends here.
+    slot: Option<usize>,
+    /// The slots of all that is below, its own included.
+    slots: Range<usize>,
+    /// The steps below by name and by index, each in order.
+    names: Vec<(String, usize)>,
+    indexes: Vec<(usize, usize)>,
+}
+
+impl Plan {
+    /// Plans all paths from `root` that `each_path` visits, and tells each its slot.
+    pub fn new(root: Root, each_path: &mut dyn FnMut(&mut Visit)) -> Self {
+        let mut plan = Self { steps: vec![Step::default()], slots: 0 };
+        let mut ends = Vec::new();
+        each_path(&mut |path| {
+            if path.root == root {
+                ends.push(plan.insert(path.split().0));
+            }
+        });
+        for end in &ends {
+            plan.steps[*end].slot = Some(0);
+        }
+        plan.number(0);
+        let mut ends = ends.into_iter();
+        each_path(&mut |path| {
+            if path.root == root {
+                path.slot = ends.next().and_then(|end| plan.steps[end].slot);
+            }
+        });
+        plan
+    }
+
+    /// Fills `slots` with what the paths lead to in `document`. Of equal keys, the last counts.
+    pub fn find<'s>(&self, document: &'s str, slots: &mut Vec<Option<&'s str>>) {
+        slots.clear();
+        slots.resize(self.slots, None);
+        if self.slots > 0 {
+            let start = json::skip_whitespace(document.as_bytes(), 0);
+            self.visit(0, document, start, slots);
+        }
+    }
+
+    fn insert(&mut self, segments: &[Segment]) -> usize {
+        let mut at = 0;
+        for segment in segments {
+            let new = self.steps.len();
+            let step = &mut self.steps[at];
+            at = match segment {
+                Segment::Name(name) => match step.names.binary_search_by(|(known, _)| known.cmp(name)) {
+                    Ok(place) => step.names[place].1,
+                    Err(place) => {
+                        step.names.insert(place, (name.clone(), new));
+                        new
+                    }
+                },
+                Segment::Index(index) => match step.indexes.binary_search_by_key(index, |(known, _)| *known) {
+                    Ok(place) => step.indexes[place].1,
+                    Err(place) => {
+                        step.indexes.insert(place, (*index, new));
+                        new
+                    }
+                },
+                Segment::Each => return at,
+            };
+            if at == new {
+                self.steps.push(Step::default());
+            }
+        }
+        at
+    }
+
+    /// Numbers the slots so that those below a step stand side by side. As deep as the longest path.
+    fn number(&mut self, at: usize) {
+        let first = self.slots;
+        if let Some(slot) = &mut self.steps[at].slot {
+            *slot = first;
+            self.slots += 1;
+        }
+        let step = &self.steps[at];
+        let below: Vec<usize> =
+            step.names.iter().map(|(_, below)| *below).chain(step.indexes.iter().map(|(_, below)| *below)).collect();
+        for below in below {
+            self.number(below);
+        }
+        self.steps[at].slots = first..self.slots;
+    }
+
+    /// Takes what begins at `start`; where it ends. As deep as the longest path.
+    fn visit<'s>(&self, at: usize, text: &'s str, start: usize, slots: &mut [Option<&'s str>]) -> usize {
+        let step = &self.steps[at];
+        // An earlier member of the same name may have filled them.
+        slots[step.slots.clone()].fill(None);
+        let bytes = text.as_bytes();
+        let end = match bytes.get(start) {
+            Some(b'{') if !step.names.is_empty() => self.visit_object(step, text, start, slots),
+            Some(b'[') if !step.indexes.is_empty() => self.visit_list(step, text, start, slots),
+            Some(_) | None => json::skip_value(bytes, start),
+        };
+        if let Some(slot) = step.slot {
+            slots[slot] = text.get(start..end);
+        }
+        end
+    }
+
+    fn visit_object<'s>(&self, step: &Step, text: &'s str, start: usize, slots: &mut [Option<&'s str>]) -> usize {
+        let bytes = text.as_bytes();
+        let mut position = start + 1;
+        loop {
+            let key = json::skip_whitespace(bytes, position);
+            if bytes.get(key) != Some(&b'"') {
+                return key + 1;
+            }
+            let key_end = json::closing_quote(bytes, key + 1);
+            let value = json::skip_colon(bytes, key_end);
+            let end = match text.get(key..key_end).and_then(|key| step.named(key)) {
+                Some(below) => self.visit(below, text, value, slots),
+                None => json::skip_value(bytes, value),
+            };
+            if end <= value {
+                return bytes.len();
+            }
+            position = json::skip_comma(bytes, end);
+        }
+    }
+
+    fn visit_list<'s>(&self, step: &Step, text: &'s str, start: usize, slots: &mut [Option<&'s str>]) -> usize {
+        let bytes = text.as_bytes();
+        let mut position = start + 1;
+        for index in 0.. {
+            let item = json::skip_whitespace(bytes, position);
+            if matches!(bytes.get(item), Some(b']') | None) {
+                return item + 1;
+            }
+            let end = match step.indexes.binary_search_by_key(&index, |(wanted, _)| *wanted) {
+                Ok(place) => self.visit(step.indexes[place].1, text, item, slots),
+                Err(_) => json::skip_value(bytes, item),
+            };
+            if end <= item {
+                break;
+            }
+            position = json::skip_comma(bytes, end);
+        }
+        bytes.len()
+    }
+}
+
+impl Step {
+    /// The step below for a key that stands with its quotes.
+    fn named(&self, key: &str) -> Option<usize> {
+        if self.names.len() <= FEW_NAMES {
+            return self.names.iter().find(|(name, _)| json::key_is(key, name)).map(|(_, below)| *below);
+        }
+        let key = json::decode(key);
+        let place = self.names.binary_search_by(|(name, _)| name.as_str().cmp(&key)).ok()?;
+        Some(self.names[place].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::Compiled;
+
+    /// What the paths find in one pass, beside what each finds by itself.
+    #[track_caller]
+    fn check(document: &str, paths: &[&str], expected: &[Option<&str>]) {
+        let mut compiled: Vec<_> = paths.iter().map(|path| Compiled::parse(path).unwrap()).collect();
+        let plan = Plan::new(Root::Source, &mut |visit| compiled.iter_mut().for_each(|one| one.node.paths(visit)));
+        let mut slots = Vec::new();
+        plan.find(document, &mut slots);
+        for ((compiled, path), expected) in compiled.iter_mut().zip(paths).zip(expected) {
+            compiled.node.paths(&mut |path| {
+                let found = slots[path.slot.unwrap()];
+                assert_eq!(found, *expected);
+                let alone = crate::path::follow(document.trim(), &path.segments);
+                assert_eq!(alone, found.map_or(crate::Value::Undefined, crate::Value::from_json));
+            });
+            assert!(!path.is_empty());
+        }
+    }
+
+    #[test]
+    fn finds_all_paths_in_one_pass() {
+        let document = r#" { "a" : {"b": [1, {"c": "x"}, 3 ], "d":1.10}, "e" : null , "\u0066":[] } "#;
+        check(
+            document,
+            &["source.a.b[1].c", "source.a.d", "source.a", "source.e", "source.f", "source.a.b[7]", "source.a.d.x"],
+            &[
+                Some(r#""x""#),
+                Some("1.10"),
+                Some(r#"{"b": [1, {"c": "x"}, 3 ], "d":1.10}"#),
+                Some("null"),
+                Some("[]"),
+                None,
+                None,
+            ],
+        );
+        check("[[5]]", &["source[0][0]", "source[0]", "source.a"], &[Some("5"), Some("[5]"), None]);
+        check("7", &["source", "source.a"], &[Some("7"), None]);
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts_with_all_below_it() {
+        check(r#"{"a":{"b":1,"c":2},"a":{"c":3}}"#, &["source.a.b", "source.a.c"], &[None, Some("3")]);
+    }
+
+    #[test]
+    fn finds_many_names() {
+        let names: Vec<String> = (0..40).map(|n| format!("source.n{n}")).collect();
+        let document = format!("{{{}}}", (0..40).map(|n| format!("\"n{n}\":{n}")).collect::<Vec<_>>().join(","));
+        let values: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+        let expected: Vec<_> = values.iter().map(|value| Some(value.as_str())).collect();
+        check(&document, &names.iter().map(String::as_str).collect::<Vec<_>>(), &expected);
+    }
+
+    #[test]
+    fn ends_on_text_that_is_not_json() {
+        let mut compiled = Compiled::parse("source.a.b | default(source.a[1])").unwrap();
+        let plan = Plan::new(Root::Source, &mut |visit| compiled.node.paths(visit));
+        for document in
+            ["", "{", "{\"a\"", "{\"a\":", "{\"a\":{", "{\"a\":[", "{\"a\":[1", "{\"a\":[,", "{\"a\":}", "\"\\"]
+        {
+            plan.find(document, &mut Vec::new());
+        }
+    }
+}

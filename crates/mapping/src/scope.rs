@@ -1,0 +1,90 @@
+//! What an expression sees: the roots of its paths, the present instant, lookup tables and adapters.
+
+use std::collections::HashMap;
+
+use kanat_model::Timestamp;
+
+/// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty slice makes its root
+/// undefined.
+#[derive(Clone, Copy)]
+pub struct Scope<'s> {
+    /// The payload; also `trigger.body` and `trigger.payload`.
+    pub source: &'s [u8],
+    /// An object with `headers` (lower-case names), `query`, `method`, `path_params`, `received_at`.
+    pub trigger: &'s [u8],
+    /// An object of `{output, status}` by step name.
+    pub steps: &'s [u8],
+    /// An object with `response`, after delivery.
+    pub target: &'s [u8],
+    /// The config of the connector in whose place the expression stands. Its values are never shown in errors.
+    pub instance: &'s [u8],
+    /// A poll's memory.
+    pub state: &'s [u8],
+    pub now: Timestamp,
+    pub tables: &'s dyn Tables,
+    pub adapters: &'s dyn Adapters,
+}
+
+impl<'s> Scope<'s> {
+    /// A scope with a payload and nothing else.
+    pub fn new(source: &'s [u8], now: Timestamp) -> Self {
+        Self {
+            source,
+            trigger: b"",
+            steps: b"",
+            target: b"",
+            instance: b"",
+            state: b"",
+            now,
+            tables: &NoTables,
+            adapters: &NoAdapters,
+        }
+    }
+}
+
+/// The lookup tables of an environment.
+pub trait Tables: Sync {
+    fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t>;
+}
+
+/// What a table has for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup<'t> {
+    NoTable,
+    NoKey,
+    Value(&'t str),
+}
+
+/// An environment without tables.
+pub struct NoTables;
+
+impl Tables for NoTables {
+    fn lookup<'t>(&'t self, _table: &str, _key: &str) -> Lookup<'t> {
+        Lookup::NoTable
+    }
+}
+
+/// Entries by key by table name.
+impl Tables for HashMap<String, HashMap<String, String>> {
+    fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
+        match self.get(table) {
+            None => Lookup::NoTable,
+            Some(entries) => entries.get(key).map_or(Lookup::NoKey, |value| Lookup::Value(value)),
+        }
+    }
+}
+
+/// The adapters of an environment.
+pub trait Adapters: Sync {
+    /// Runs an adapter on JSON text and gives JSON text; the error is a sentence.
+    fn transform(&self, name: &str, input: &str) -> Result<String, String>;
+}
+
+/// An environment without adapters.
+pub struct NoAdapters;
+
+impl Adapters for NoAdapters {
+    fn transform(&self, name: &str, _input: &str) -> Result<String, String> {
+        Err(format!("there is no adapter named {name:?}"))
+    }
+}

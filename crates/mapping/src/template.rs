@@ -1,0 +1,154 @@
+//! A text with `{{ }}` in it.
+
+mod endpoint;
+
+use std::sync::Arc;
+
+use percent_encoding::utf8_percent_encode;
+
+use crate::evaluate::{Compiled, Environment};
+use crate::parse::Parser;
+use crate::transform::{Growing, RESERVED};
+use crate::{EvaluationError, ParseError, References, Scope, Value};
+
+/// The longest template, in bytes.
+const MAX_LENGTH: usize = 1024 * 1024;
+
+/// A parsed template. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Template(Arc<Parts>);
+
+/// How rendered values are written into their surroundings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Escape {
+    None,
+    /// Percent-encoded, so that a value stays one segment of a path.
+    PathSegment,
+    /// Percent-encoded, so that a value stays one value of a query.
+    QueryValue,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    text: String,
+    pub parts: Vec<Part>,
+    references: References,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    Literal(String),
+    Expression(Compiled),
+}
+
+impl Template {
+    /// Parses a text of at most 1 MiB. Errors are all that could be found, at most 100.
+    pub fn parse(text: &str) -> Result<Self, Vec<ParseError>> {
+        if text.len() > MAX_LENGTH {
+            return Err(vec![ParseError::new(0, format!("{} bytes long, expected at most {MAX_LENGTH}", text.len()))]);
+        }
+        let mut parser = Parser::new(text);
+        let mut parts = Vec::new();
+        let mut references = References::default();
+        let mut position = 0;
+        while let Some(braces) = text[position..].find("{{").map(|found| position + found) {
+            push_literal(&mut parts, &text[position..braces]);
+            match parser.braced(braces + 2) {
+                Ok((node, end)) => {
+                    let own = std::mem::take(&mut parser.references);
+                    references.extend(&own);
+                    let text = text[braces + 2..end - 2].trim().to_owned();
+                    parts.push(Part::Expression(Compiled { text, node, references: own }));
+                    position = end;
+                }
+                Err(error) => {
+                    let after = error.offset.max(braces + 2);
+                    position = text[after..].find("}}").map_or(text.len(), |found| after + found + 2);
+                    parser.errors.push(error);
+                }
+            }
+        }
+        push_literal(&mut parts, &text[position..]);
+        if parser.errors.is_empty() {
+            Ok(Self(Arc::new(Parts { text: text.to_owned(), parts, references })))
+        } else {
+            Err(parser.into_errors())
+        }
+    }
+
+    /// The text that it was parsed from.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The text itself, when nothing in it is to be filled in.
+    pub fn is_literal(&self) -> Option<&str> {
+        match self.0.parts.as_slice() {
+            [] => Some(""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What it names outside itself.
+    pub fn references(&self) -> &References {
+        &self.0.references
+    }
+
+    /// A template that is a whole string keeps its value's type; every other one gives a string.
+    pub fn evaluate<'s>(&'s self, scope: &'s Scope<'s>) -> Result<Value<'s>, EvaluationError> {
+        self.0.evaluate(&Environment::new(scope))
+    }
+
+    /// Its text. Null and undefined render as nothing, lists and objects as JSON.
+    pub fn render(&self, scope: &Scope, escape: Escape) -> Result<String, EvaluationError> {
+        self.0.render(&Environment::new(scope), escape)
+    }
+
+    /// Renders an endpoint or URL: before `?` values are escaped as path segments, after it as query values. A segment
+    /// that comes out empty, `.` or `..` because of its values would be another endpoint: that is an error.
+    pub fn render_endpoint(&self, scope: &Scope) -> Result<String, EvaluationError> {
+        endpoint::render(&self.0.parts, &Environment::new(scope))
+    }
+
+    pub(crate) fn into_parts(self) -> Parts {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl Parts {
+    pub fn evaluate<'s>(&'s self, environment: &Environment<'s>) -> Result<Value<'s>, EvaluationError> {
+        match self.parts.as_slice() {
+            [Part::Expression(whole)] => whole.evaluate(environment),
+            [Part::Literal(text)] => Ok(Value::plain(text.as_str())),
+            _ => self.render(environment, Escape::None).map(Value::plain),
+        }
+    }
+
+    fn render<'s>(&'s self, environment: &Environment<'s>, escape: Escape) -> Result<String, EvaluationError> {
+        let mut rendered = Growing::default();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => rendered.push(text)?,
+                Part::Expression(expression) => {
+                    rendered.push(&escaped(&expression.evaluate(environment)?, escape))?;
+                }
+            }
+        }
+        Ok(rendered.into_text())
+    }
+}
+
+fn escaped(value: &Value, escape: Escape) -> String {
+    let text = value.rendered();
+    match escape {
+        Escape::None => text.into_owned(),
+        Escape::PathSegment | Escape::QueryValue => utf8_percent_encode(&text, RESERVED).to_string(),
+    }
+}
+
+fn push_literal(parts: &mut Vec<Part>, text: &str) {
+    if !text.is_empty() {
+        parts.push(Part::Literal(text.to_owned()));
+    }
+}

@@ -1,0 +1,145 @@
+//! The transforms of a pipe: what each is built from, and what it makes of a value.
+
+mod build;
+mod date;
+mod encode;
+mod grow;
+mod list;
+mod lookup;
+mod number;
+mod text;
+
+use crate::evaluate::Environment;
+use crate::node::Operand;
+use crate::value::Value;
+use crate::{EvaluationError, json};
+
+pub(crate) use build::build;
+pub(crate) use encode::RESERVED;
+pub(crate) use grow::{Growing, MAX_BYTES, too_large};
+
+#[derive(Debug, Clone)]
+pub(crate) enum Transform {
+    Decimal(u32),
+    Uppercase,
+    Lowercase,
+    Trim,
+    Now,
+    Date(date::Format),
+    Required,
+    Lookup { table: String, default: Option<Operand> },
+    Default(Operand),
+    String,
+    Number,
+    Integer,
+    Boolean,
+    Json,
+    ParseJson,
+    Split(String),
+    Join(String),
+    Replace(String, String),
+    Substring { start: i64, length: Option<usize> },
+    Concat(Vec<Operand>),
+    Length,
+    First,
+    Last,
+    Sum,
+    Round(u32),
+    Abs,
+    Unique,
+    Sort,
+    Keys,
+    Values,
+    Sha256,
+    Base64,
+    Base64Decode,
+    UrlEncode,
+    Mask(usize),
+    Adapter(String),
+}
+
+/// A value, or why there is none.
+type Applied<'s> = Result<Value<'s>, EvaluationError>;
+
+impl Transform {
+    pub fn apply<'s>(&'s self, value: &Value<'s>, environment: &Environment<'s>) -> Applied<'s> {
+        match self {
+            Self::Now => return Ok(Value::plain(environment.now.to_string())),
+            Self::Default(operand) if value.is_missing() => return environment.operand(operand),
+            Self::Required if value.is_missing() => {
+                return Err(EvaluationError::mapping(format!("a value is required, found {}", value.type_name())));
+            }
+            Self::Lookup { table, default } => return lookup::lookup(value, table, default.as_ref(), environment),
+            _ if value.is_missing() => return Ok(value.clone()),
+            Self::Default(_) | Self::Required => return Ok(value.clone()),
+            _ => {}
+        }
+        let result = self.apply_to_present(value, environment)?;
+        if result.size() > MAX_BYTES {
+            return Err(too_large());
+        }
+        Ok(result)
+    }
+
+    fn apply_to_present<'s>(&'s self, value: &Value<'s>, environment: &Environment<'s>) -> Applied<'s> {
+        match self {
+            Self::Now | Self::Default(_) | Self::Required | Self::Lookup { .. } => Ok(value.clone()),
+            Self::Decimal(places) => number::decimal(value, *places),
+            Self::Number => number::number(value),
+            Self::Integer => number::integer(value),
+            Self::Boolean => number::boolean(value),
+            Self::Sum => number::sum(value),
+            Self::Round(places) => number::round(value, *places),
+            Self::Abs => number::abs(value),
+            Self::Uppercase => Ok(Value::plain(text::of(value)?.to_uppercase())),
+            Self::Lowercase => Ok(Value::plain(text::of(value)?.to_lowercase())),
+            Self::Trim => Ok(Value::plain(text::of(value)?.trim().to_owned())),
+            Self::String => Ok(Value::plain(value.rendered().into_owned())),
+            Self::Replace(from, to) => text::replace(value, from, to),
+            Self::Substring { start, length } => text::substring(value, *start, *length),
+            Self::Concat(operands) => text::concat(value, operands, environment),
+            Self::Mask(keep) => text::mask(value, *keep),
+            Self::Date(format) => date::date(value, format),
+            Self::Split(separator) => list::split(value, separator),
+            Self::Join(separator) => list::join(value, separator),
+            Self::Length => list::length(value),
+            Self::First => list::first(value),
+            Self::Last => list::last(value),
+            Self::Unique => list::unique(value),
+            Self::Sort => list::sort(value),
+            Self::Keys => list::keys(value),
+            Self::Values => list::values(value),
+            Self::Json => Ok(Value::plain(value.to_json().into_owned())),
+            Self::ParseJson => parse_json(value),
+            Self::Sha256 => encode::sha256(value),
+            Self::Base64 => encode::base64(value),
+            Self::Base64Decode => encode::base64_decode(value),
+            Self::UrlEncode => encode::url_encode(value),
+            Self::Adapter(name) => lookup::adapter(value, name, environment),
+        }
+    }
+
+    /// The values among its arguments.
+    pub fn operands(&mut self) -> &mut [Operand] {
+        match self {
+            Self::Default(operand) | Self::Lookup { default: Some(operand), .. } => std::slice::from_mut(operand),
+            Self::Concat(operands) => operands,
+            _ => &mut [],
+        }
+    }
+}
+
+/// A value of a kind that the transform does not take.
+fn refused(value: &Value, expected: &str) -> EvaluationError {
+    EvaluationError::mapping(format!("expected {expected}, found {}", value.type_name()))
+}
+
+fn parse_json<'s>(value: &Value<'s>) -> Applied<'s> {
+    let Value::String(text) = value else {
+        return Err(refused(value, "a string"));
+    };
+    let text = text.decode();
+    json::check(text.as_bytes(), json::MAX_DEPTH)
+        .map_err(|error| EvaluationError::mapping(format!("the string is not JSON: {error}")))?;
+    Ok(Value::from_owned_json(text.trim().to_owned()))
+}

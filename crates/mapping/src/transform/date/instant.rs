@@ -1,0 +1,116 @@
+//! Reading an instant: ISO 8601, or seconds or milliseconds since 1970.
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime, ISOWeekDate};
+use jiff::tz::TimeZone;
+
+use crate::EvaluationError;
+use crate::decimal::Decimal;
+use crate::transform::refused;
+use crate::value::Value;
+
+/// Numbers below this are seconds (until the year 5138), from it on milliseconds (since March 1973).
+const FIRST_MILLISECONDS: &str = "100000000000";
+const EXPECTED: &str = "a date in ISO 8601, or seconds or milliseconds since 1970";
+
+/// Without an offset, the time is in UTC.
+pub(super) fn read(value: &Value) -> Result<Timestamp, EvaluationError> {
+    let found = match value {
+        Value::Number(digits) => epoch(digits),
+        Value::String(text) => {
+            let text = text.decode();
+            let text = text.trim();
+            if is_digits(text) && !is_basic_date(text) { epoch(text) } else { iso(text) }
+        }
+        Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
+            return Err(refused(value, EXPECTED));
+        }
+    };
+    found.ok_or_else(|| EvaluationError::mapping(format!("expected {EXPECTED}, from the year -9999 to 9999")))
+}
+
+fn iso(text: &str) -> Option<Timestamp> {
+    let civil = || text.parse::<DateTime>().ok().or_else(|| day(text));
+    text.parse::<Timestamp>().ok().or_else(|| TimeZone::UTC.to_timestamp(civil()?).ok())
+}
+
+/// The first day of a month, `2026-01`, or a day of a week, `2026-W05-6`.
+fn day(text: &str) -> Option<DateTime> {
+    let of_week = || text.parse::<ISOWeekDate>().map(ISOWeekDate::date);
+    let date = if text.len() == "2026-01".len() { format!("{text}-01").parse::<Date>() } else { of_week() };
+    date.ok().map(DateTime::from)
+}
+
+fn epoch(digits: &str) -> Option<Timestamp> {
+    let number = Decimal::parse_bounded(digits).ok()?;
+    let seconds = number.clone().abs() < Decimal::parse(FIRST_MILLISECONDS)?;
+    let milliseconds = if seconds { number.times_power_of_ten(3) } else { number };
+    Timestamp::from_millisecond(milliseconds.plain().split('.').next()?.parse().ok()?).ok()
+}
+
+/// Digits, with a sign and decimals if need be.
+fn is_digits(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits(whole) && digits(fraction)
+}
+
+/// `20260131`: eight digits that are a date are taken as one.
+fn is_basic_date(text: &str) -> bool {
+    text.len() == 8 && text.parse::<Date>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn reads(json: &str, expected: Option<&str>) {
+        let found = read(&Value::from_json(json)).ok().map(|instant| format!("{instant:.3}"));
+        assert_eq!(found.as_deref(), expected, "{json}");
+    }
+
+    #[test]
+    fn reads_iso_8601() {
+        let expected = Some("2026-01-31T08:15:00.123Z");
+        reads(r#""2026-01-31T08:15:00.123Z""#, expected);
+        reads(r#""2026-01-31T09:15:00.123+01:00""#, expected);
+        reads(r#""2026-01-31T03:15:00.123-0500""#, expected);
+        reads(r#""2026-01-31 08:15:00.123""#, expected);
+        reads(r#"" 20260131T081500.123Z ""#, expected);
+        reads(r#""2026-01-31""#, Some("2026-01-31T00:00:00.000Z"));
+        reads(r#""20260131""#, Some("2026-01-31T00:00:00.000Z"));
+        reads(r#""2026-01""#, Some("2026-01-01T00:00:00.000Z"));
+        reads(r#""2026-W05-6""#, Some("2026-01-31T00:00:00.000Z"));
+        reads(r#""2026-01-31T08:15""#, Some("2026-01-31T08:15:00.000Z"));
+        for wrong in [
+            r#""""#,
+            r#""2026-13""#,
+            r#""2026-W54-1""#,
+            r#""2026-02-30""#,
+            r#""31.01.2026""#,
+            r#""tomorrow""#,
+            "true",
+            "[]",
+            "{}",
+        ] {
+            reads(wrong, None);
+        }
+    }
+
+    #[test]
+    fn reads_seconds_and_milliseconds() {
+        for json in
+            ["1769847300123", "1769847300.123", r#""1769847300123""#, r#""1769847300.1239""#, "1.769847300123e12"]
+        {
+            reads(json, Some("2026-01-31T08:15:00.123Z"));
+        }
+        reads("0", Some("1970-01-01T00:00:00.000Z"));
+        reads(r#""-86400""#, Some("1969-12-31T00:00:00.000Z"));
+        reads("99999999999", Some("5138-11-16T09:46:39.000Z"));
+        for wrong in ["1e300", "1e10001", "-1e18"] {
+            reads(wrong, None);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Transforms between text and its encodings.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+use super::{Applied, text};
+use crate::EvaluationError;
+use crate::value::Value;
+
+/// All but the unreserved characters of RFC 3986.
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// In hexadecimal, lower case.
+pub(super) fn sha256<'s>(value: &Value<'s>) -> Applied<'s> {
+    Ok(Value::plain(hex::encode(Sha256::digest(text::of(value)?.as_bytes()))))
+}
+
+pub(super) fn base64<'s>(value: &Value<'s>) -> Applied<'s> {
+    Ok(Value::plain(STANDARD.encode(text::of(value)?.as_bytes())))
+}
+
+/// Takes both alphabets, with padding or without; what it encodes has to be text.
+pub(super) fn base64_decode<'s>(value: &Value<'s>) -> Applied<'s> {
+    const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    let encoded = text::of(value)?.trim().replace('-', "+").replace('_', "/");
+    let bytes =
+        ANY_PADDING.decode(encoded).map_err(|error| EvaluationError::mapping(format!("expected Base64: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| EvaluationError::mapping("expected Base64 of UTF-8 text"))?;
+    Ok(Value::plain(text))
+}
+
+pub(super) fn url_encode<'s>(value: &Value<'s>) -> Applied<'s> {
+    Ok(Value::plain(utf8_percent_encode(&text::of(value)?, RESERVED).to_string()))
+}

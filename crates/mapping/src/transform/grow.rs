@@ -1,0 +1,28 @@
+//! A bound on what values may grow to.
+
+use crate::EvaluationError;
+
+/// The largest value that a transform may give, in bytes.
+pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// A text that stops growing at [`MAX_BYTES`].
+#[derive(Default)]
+pub(crate) struct Growing(String);
+
+impl Growing {
+    pub fn push(&mut self, text: &str) -> Result<(), EvaluationError> {
+        if text.len() > MAX_BYTES - self.0.len().min(MAX_BYTES) {
+            return Err(too_large());
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    pub fn into_text(self) -> String {
+        self.0
+    }
+}
+
+pub(crate) fn too_large() -> EvaluationError {
+    EvaluationError::mapping(format!("the result is larger than {} MiB", MAX_BYTES / 1024 / 1024))
+}

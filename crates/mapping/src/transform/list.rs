@@ -1,0 +1,135 @@
+//! Transforms of lists and objects. Both are JSON text, and their parts stay as they stand in it.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{Applied, Growing, refused, text};
+use crate::decimal::Decimal;
+use crate::value::{Value, canonical};
+use crate::{EvaluationError, json};
+
+/// The most items that `split` gives.
+const MAX_ITEMS: usize = 1_000_000;
+
+/// With an empty separator: into characters.
+pub(super) fn split<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
+    let text = text::of(value)?;
+    let mut parts = Vec::with_capacity(text.len() + 16);
+    let mut count = 0;
+    let mut push = |part: &str| {
+        count += 1;
+        parts.push(if count == 1 { b'[' } else { b',' });
+        json::write_string(part, &mut parts);
+        if count > MAX_ITEMS { Err(EvaluationError::mapping(format!("more than {MAX_ITEMS} parts"))) } else { Ok(()) }
+    };
+    if separator.is_empty() {
+        text.char_indices().try_for_each(|(index, letter)| push(&text[index..index + letter.len_utf8()]))?;
+    } else {
+        text.split(separator).try_for_each(push)?;
+    }
+    if parts.is_empty() {
+        parts.push(b'[');
+    }
+    parts.push(b']');
+    Ok(String::from_utf8(parts).map_or(Value::Undefined, Value::from_owned_json))
+}
+
+/// Null items add nothing between their separators.
+pub(super) fn join<'s>(value: &Value<'s>, separator: &str) -> Applied<'s> {
+    let mut joined = Growing::default();
+    for (index, item) in json::items(list(value)?).map(Value::from_json).enumerate() {
+        if index > 0 {
+            joined.push(separator)?;
+        }
+        if !item.is_missing() {
+            joined.push(&text::of(&item)?)?;
+        }
+    }
+    Ok(Value::plain(joined.into_text()))
+}
+
+/// Characters of a string, items of a list, keys of an object.
+pub(super) fn length<'s>(value: &Value<'s>) -> Applied<'s> {
+    let length = match value {
+        Value::String(text) => text.decode().chars().count(),
+        Value::List(list) => json::items(list).count(),
+        Value::Object(object) => json::members(object).len(),
+        Value::Undefined | Value::Null | Value::Bool(_) | Value::Number(_) => {
+            return Err(refused(value, "a string, a list or an object"));
+        }
+    };
+    Ok(Value::number(length.to_string()))
+}
+
+/// Of an empty list: undefined.
+pub(super) fn first<'s>(value: &Value<'s>) -> Applied<'s> {
+    list(value).map(|list| Value::from_part(list, |list| json::items(list).next()))
+}
+
+/// Of an empty list: undefined.
+pub(super) fn last<'s>(value: &Value<'s>) -> Applied<'s> {
+    list(value).map(|list| Value::from_part(list, |list| json::items(list).last()))
+}
+
+/// Each value once, where it first stands.
+pub(super) fn unique<'s>(value: &Value<'s>) -> Applied<'s> {
+    let mut seen = HashSet::new();
+    let items = json::items(list(value)?).filter(|item| seen.insert(canonical(&Value::from_json(item))));
+    Ok(rebuild(items))
+}
+
+/// Numbers by value, then strings by their characters, then booleans, then nulls.
+pub(super) fn sort<'s>(value: &Value<'s>) -> Applied<'s> {
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    enum Rank {
+        Number(Decimal),
+        String(String),
+        Bool(bool),
+        Null,
+    }
+    let rank = |item: &'_ str| match Value::from_json(item) {
+        Value::Number(digits) => Ok(Rank::Number(Decimal::parse(&digits).unwrap_or_default())),
+        Value::String(text) => Ok(Rank::String(text.decode().into_owned())),
+        Value::Bool(value) => Ok(Rank::Bool(value)),
+        Value::Null | Value::Undefined => Ok(Rank::Null),
+        item @ (Value::List(_) | Value::Object(_)) => Err(refused(&item, "numbers, strings and booleans in the list")),
+    };
+    let items = json::items(list(value)?).map(|item| Ok((rank(item)?, item)));
+    let mut items = items.collect::<Result<Vec<_>, EvaluationError>>()?;
+    items.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(rebuild(items.into_iter().map(|(_, item)| item)))
+}
+
+pub(super) fn keys<'s>(value: &Value<'s>) -> Applied<'s> {
+    Ok(rebuild(json::members(object(value)?).into_iter().map(|(key, _)| key)))
+}
+
+pub(super) fn values<'s>(value: &Value<'s>) -> Applied<'s> {
+    Ok(rebuild(json::members(object(value)?).into_iter().map(|(_, value)| value)))
+}
+
+fn list<'v, 's>(value: &'v Value<'s>) -> Result<&'v Cow<'s, str>, EvaluationError> {
+    match value {
+        Value::List(list) => Ok(list),
+        _ => Err(refused(value, "a list")),
+    }
+}
+
+fn object<'v, 's>(value: &'v Value<'s>) -> Result<&'v Cow<'s, str>, EvaluationError> {
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(refused(value, "an object")),
+    }
+}
+
+fn rebuild<'v, 's>(items: impl Iterator<Item = &'v str>) -> Value<'s> {
+    let mut list = String::from("[");
+    for item in items {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        list.push_str(item);
+    }
+    list.push(']');
+    Value::from_owned_json(list)
+}

@@ -1,0 +1,36 @@
+//! Transforms that ask the environment: lookup tables and adapters.
+
+use kanat_model::message::ErrorKind;
+
+use super::{Applied, text};
+use crate::evaluate::Environment;
+use crate::node::Operand;
+use crate::scope::Lookup;
+use crate::value::Value;
+use crate::{EvaluationError, json};
+
+/// The table's value for a key; for a missing key, or a key that the table does not have, the default or undefined.
+pub(super) fn lookup<'s>(
+    value: &Value<'s>,
+    table: &str,
+    default: Option<&'s Operand>,
+    environment: &Environment<'s>,
+) -> Applied<'s> {
+    let found = if value.is_missing() { Lookup::NoKey } else { environment.tables.lookup(table, &text::of(value)?) };
+    match (found, default) {
+        (Lookup::Value(found), _) => Ok(Value::plain(found)),
+        (Lookup::NoKey, Some(default)) => environment.operand(default),
+        (Lookup::NoKey, None) => Ok(Value::Undefined),
+        (Lookup::NoTable, _) => {
+            Err(EvaluationError::new(ErrorKind::Configuration, format!("there is no lookup table named {table:?}")))
+        }
+    }
+}
+
+pub(super) fn adapter<'s>(value: &Value<'s>, name: &str, environment: &Environment<'s>) -> Applied<'s> {
+    let failed = |message: String| EvaluationError::new(ErrorKind::Adapter, message);
+    let output = environment.adapters.transform(name, &value.to_json()).map_err(failed)?;
+    json::check(output.as_bytes(), json::MAX_DEPTH)
+        .map_err(|error| failed(format!("the adapter {name:?} gave what is not JSON: {error}")))?;
+    Ok(Value::from_owned_json(output.trim().to_owned()))
+}

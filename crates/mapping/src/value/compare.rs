@@ -1,0 +1,102 @@
+//! Equality and order of values: numbers by value, strings by their characters, types never equal to each other.
+
+use std::cmp::Ordering;
+
+use super::Value;
+use crate::decimal::Decimal;
+use crate::json;
+
+/// Whether two values are equal. Null equals undefined; objects are equal whatever the order of their keys.
+pub(crate) fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Number(left), Value::Number(right)) => left == right || Decimal::parse(left) == Decimal::parse(right),
+        (Value::String(left), Value::String(right)) => left.decode() == right.decode(),
+        (Value::List(_), Value::List(_)) | (Value::Object(_), Value::Object(_)) => canonical(left) == canonical(right),
+        _ => left.is_missing() && right.is_missing(),
+    }
+}
+
+/// The order of two numbers or two strings; there is none between other values.
+pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => Some(Decimal::parse(left)?.cmp(&Decimal::parse(right)?)),
+        (Value::String(left), Value::String(right)) => Some(left.decode().cmp(&right.decode())),
+        _ => None,
+    }
+}
+
+/// A text that is the same for equal values.
+pub(crate) fn canonical(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_canonical(value, json::MAX_DEPTH, &mut out);
+    out
+}
+
+/// Below `depth` levels, which no checked document has, the text stands as it is.
+fn write_canonical(value: &Value, depth: usize, out: &mut Vec<u8>) {
+    match value {
+        Value::Number(digits) => match Decimal::parse(digits) {
+            Some(number) => out.extend_from_slice(number.canonical().as_bytes()),
+            None => out.extend_from_slice(digits.as_bytes()),
+        },
+        Value::String(text) => json::write_string(&text.decode(), out),
+        Value::List(list) if depth > 0 => {
+            out.push(b'[');
+            for item in json::items(list) {
+                write_canonical(&Value::from_json(item), depth - 1, out);
+                out.push(b',');
+            }
+            out.push(b']');
+        }
+        Value::Object(object) if depth > 0 => {
+            let mut members = json::members(object);
+            members.sort_by_cached_key(|(key, _)| json::decode(key));
+            out.push(b'{');
+            for (key, member) in members {
+                json::write_string(&json::decode(key), out);
+                out.push(b':');
+                write_canonical(&Value::from_json(member), depth - 1, out);
+                out.push(b',');
+            }
+            out.push(b'}');
+        }
+        Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => value.write_json(out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(left: &str, right: &str, expected: bool) {
+        assert_eq!(equal(&Value::from_json(left), &Value::from_json(right)), expected, "{left} == {right}");
+    }
+
+    #[test]
+    fn compares_by_value() {
+        check("1", "1.0", true);
+        check("100", "1e2", true);
+        check("-0", "0", true);
+        check("9007199254740993", "9007199254740992", false);
+        check(r#""\u0061""#, r#""a""#, true);
+        check(r#""1""#, "1", false);
+        check("null", "", true);
+        check("null", "false", false);
+        check("[1, [2]]", "[1.0,[2]]", true);
+        check("[1]", "[1,2]", false);
+        check(r#"{"a":1,"b":2}"#, r#"{"b":2.0,"a":1}"#, true);
+        check(r#"{"a":1}"#, r#"{"a":2}"#, false);
+        check("[]", "{}", false);
+    }
+
+    #[test]
+    fn orders_numbers_and_strings_only() {
+        let order = |left, right| order(&Value::from_json(left), &Value::from_json(right));
+        assert_eq!(order("2", "10"), Some(Ordering::Less));
+        assert_eq!(order(r#""2""#, r#""10""#), Some(Ordering::Greater));
+        assert_eq!(order("1", r#""1""#), None);
+        assert_eq!(order("true", "false"), None);
+    }
+}
