@@ -1,0 +1,12 @@
+//! Who may do what: API keys, random tokens, roles, and the sealing of secrets at rest. No network, no database.
+
+pub mod error;
+pub mod key;
+pub mod role;
+pub mod seal;
+pub mod token;
+
+pub use error::Error;
+pub use role::{Permission, Role};
+pub use seal::Sealer;
+pub use token::random_token;

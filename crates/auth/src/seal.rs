@@ -1,0 +1,134 @@
+//! Sealing of what is secret at rest: AES-256-GCM under a master key, with the key's id in front so that the key can be
+//! rotated, and bound to its place by a context. Where master keys come from is in `seal/master.rs`.
+
+mod master;
+
+use std::path::Path;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+use crate::token::random_bytes;
+
+const FORMAT: u8 = 1;
+const KEY_ID_LEN: usize = 4;
+const HEADER_LEN: usize = 1 + KEY_ID_LEN + NONCE_LEN;
+
+type KeyId = [u8; KEY_ID_LEN];
+
+/// Seals under its first key, and opens under any of its keys.
+pub struct Sealer {
+    keys: Vec<(KeyId, LessSafeKey)>,
+}
+
+impl Sealer {
+    /// Takes the keys of `text` (`KANAT_MASTER_KEY`: the one in use, then former ones, separated by commas), else those
+    /// of the file `master.key` in `data_dir`, which is made with mode 0600 when it is missing.
+    pub fn from_env_or_file(text: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
+        match text.map(str::trim).filter(|text| !text.is_empty()) {
+            Some(text) => Self::from_text(text),
+            None => Self::from_text(master::read_or_make(&data_dir.join("master.key"))?.expose()),
+        }
+    }
+
+    /// Takes keys as text, each 32 bytes in base64 or 64 hexadecimal digits, separated by commas or lines.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        let keys = master::parse(text)?;
+        Self::from_keys(&keys)
+    }
+
+    /// Takes bare keys; the first one seals.
+    pub fn from_keys(keys: &[[u8; 32]]) -> Result<Self, Error> {
+        if keys.is_empty() {
+            return Err(Error::MalformedMasterKey);
+        }
+        let keys = keys.iter().map(|key| {
+            let unbound = UnboundKey::new(&AES_256_GCM, key).map_err(|_| Error::MalformedMasterKey)?;
+            Ok((key_id(key), LessSafeKey::new(unbound)))
+        });
+        Ok(Self { keys: keys.collect::<Result<_, Error>>()? })
+    }
+
+    /// Seals `plain` for one place: `context` names it, such as `connector_instance/ci_1`, and is needed to open.
+    pub fn seal(&self, plain: &[u8], context: &str) -> Vec<u8> {
+        let (id, key) = &self.keys[0];
+        let nonce = random_bytes::<NONCE_LEN>();
+        let mut sealed = Vec::with_capacity(HEADER_LEN + plain.len() + AES_256_GCM.tag_len());
+        sealed.push(FORMAT);
+        sealed.extend_from_slice(id);
+        sealed.extend_from_slice(&nonce);
+        let mut body = plain.to_vec();
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context.as_bytes()), &mut body)
+            .expect("what fits in memory is shorter than the bound of AES-GCM");
+        sealed.extend_from_slice(&body);
+        sealed
+    }
+
+    /// Errors when another key sealed it, when it was changed, and when it was sealed for another place.
+    pub fn open(&self, sealed: &[u8], context: &str) -> Result<Vec<u8>, Error> {
+        if sealed.len() < HEADER_LEN || sealed[0] != FORMAT {
+            return Err(Error::Malformed);
+        }
+        let (header, body) = sealed.split_at(HEADER_LEN);
+        let (id, nonce) = header[1..].split_at(KEY_ID_LEN);
+        let Some((_, key)) = self.keys.iter().find(|(known, _)| known == id) else {
+            return Err(Error::UnknownKey(hex::encode(id)));
+        };
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Error::Malformed)?;
+        let mut body = body.to_vec();
+        let plain = key.open_in_place(nonce, Aad::from(context.as_bytes()), &mut body).map_err(|_| Error::Forged)?;
+        let length = plain.len();
+        body.truncate(length);
+        Ok(body)
+    }
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<String> = self.keys.iter().map(|(id, _)| hex::encode(id)).collect();
+        f.debug_struct("Sealer").field("key_ids", &ids).finish()
+    }
+}
+
+/// Tells keys apart without saying anything of them.
+fn key_id(key: &[u8; 32]) -> KeyId {
+    let digest = Sha256::new().chain_update(b"kanat master key id").chain_update(key).finalize();
+    let mut id = KeyId::default();
+    id.copy_from_slice(&digest[..KEY_ID_LEN]);
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opens_what_it_sealed_in_its_place_only() {
+        let sealer = Sealer::from_keys(&[[7; 32]]).unwrap();
+        let sealed = sealer.seal(b"secret", "connector_instance/ci_1");
+        assert_eq!(sealer.open(&sealed, "connector_instance/ci_1").unwrap(), b"secret");
+        assert!(matches!(sealer.open(&sealed, "connector_instance/ci_2"), Err(Error::Forged)));
+        assert_ne!(sealed, sealer.seal(b"secret", "connector_instance/ci_1"), "each seal has its own nonce");
+    }
+
+    #[test]
+    fn refuses_what_was_changed_or_cut() {
+        let sealer = Sealer::from_keys(&[[7; 32]]).unwrap();
+        let sealed = sealer.seal(b"secret", "place");
+        for index in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[index] ^= 1;
+            assert!(sealer.open(&changed, "place").is_err(), "byte {index}");
+            assert!(sealer.open(&sealed[..index], "place").is_err(), "cut at {index}");
+        }
+    }
+
+    #[test]
+    fn a_rotated_key_still_opens_and_no_longer_seals() {
+        let before = Sealer::from_keys(&[[1; 32]]).unwrap();
+        let after = Sealer::from_keys(&[[2; 32], [1; 32]]).unwrap();
+        assert_eq!(after.open(&before.seal(b"x", ""), "").unwrap(), b"x");
+        assert!(matches!(before.open(&after.seal(b"x", ""), ""), Err(Error::UnknownKey(_))));
+    }
+}

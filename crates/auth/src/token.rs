@@ -1,0 +1,32 @@
+//! Random texts that cannot be guessed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// 256 random bits as 43 characters that need no escaping in a URL.
+pub fn random_token() -> String {
+    URL_SAFE_NO_PAD.encode(random_bytes::<32>())
+}
+
+/// Bytes of the system's generator.
+///
+/// # Panics
+/// When the system has no randomness to give: no key made without it would be one.
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system's random generator works");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_long_url_safe_and_different() {
+        let (first, second) = (random_token(), random_token());
+        assert_eq!(first.len(), 43);
+        assert_ne!(first, second);
+        assert!(first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{first}");
+    }
+}

@@ -1,0 +1,12 @@
+//! What touches the network: listeners with limits and drain, and the one outbound client, behind the egress guard.
+//! What is said over the network is not known here.
+
+pub mod body;
+pub mod egress;
+mod inbound;
+pub mod outbound;
+pub mod server;
+pub mod tls;
+
+pub use body::Body;
+pub use inbound::Inbound;

@@ -1,0 +1,297 @@
+//! The one client for calls that users direct. Every address is checked by the egress guard after its name was resolved;
+//! redirects are not followed, so no answer can lead elsewhere; every call has a deadline and a bounded answer.
+
+use std::error::Error as StdError;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+use crate::egress::{Policy, Refused};
+
+/// Bounds of all calls.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Bytes of an answer's body that are kept; the rest is not read.
+    pub max_response: usize,
+    pub connect_timeout: Duration,
+    /// Idle connections kept open to one host.
+    pub idle_per_host: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_response: 1 << 20, connect_timeout: Duration::from_secs(10), idle_per_host: 128 }
+    }
+}
+
+/// A cheap handle to the pool of connections.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    policy: Arc<Policy>,
+    max_response: usize,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub method: Method,
+    /// Absolute, `http` or `https`.
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// From the first byte of the connection to the last of the answer.
+    pub timeout: Duration,
+}
+
+/// What a call brought back.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// The answer was longer than `Options::max_response`; `body` is its beginning.
+    pub truncated: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    Network(String),
+    #[error("no answer within {} ms", .0.as_millis())]
+    Timeout(Duration),
+    #[error("{0}")]
+    Egress(String),
+}
+
+impl Client {
+    /// Errors when the system offers no TLS roots.
+    #[expect(clippy::disallowed_methods, reason = "the place that the ban points at")]
+    pub fn new(policy: Arc<Policy>, options: &Options) -> Result<Self, Error> {
+        let http = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .gzip(false)
+            .referer(false)
+            .connect_timeout(options.connect_timeout)
+            .pool_max_idle_per_host(options.idle_per_host)
+            .pool_idle_timeout(Duration::from_secs(60))
+            .tcp_nodelay(true)
+            .dns_resolver(Arc::new(GuardedResolver { policy: Arc::clone(&policy) }))
+            .build()
+            .map_err(|error| Error::Network(chain(&error)))?;
+        Ok(Self { http, policy, max_response: options.max_response })
+    }
+
+    /// Makes the call once.
+    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+        let timeout = request.timeout;
+        let exchange = async {
+            self.check_literal(&request.url)?;
+            self.exchange(request).await
+        };
+        let outcome = tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(Error::Timeout(timeout)));
+        if matches!(outcome, Err(Error::Egress(_))) {
+            kanat_telemetry::metrics().egress_refused.inc();
+        }
+        outcome
+    }
+
+    async fn exchange(&self, request: Request) -> Result<Response, Error> {
+        let mut call = reqwest::Request::new(request.method, request.url);
+        *call.headers_mut() = request.headers;
+        *call.body_mut() = Some(request.body.into());
+        let mut answer = self.http.execute(call).await.map_err(|error| classify(&error))?;
+        let status = answer.status().as_u16();
+        let headers = std::mem::take(answer.headers_mut());
+        let (body, truncated) = self.read(answer).await?;
+        Ok(Response { status, headers, body, truncated })
+    }
+
+    async fn read(&self, mut answer: reqwest::Response) -> Result<(Bytes, bool), Error> {
+        let Some(first) = answer.chunk().await.map_err(|error| classify(&error))? else {
+            return Ok((Bytes::new(), false));
+        };
+        if first.len() > self.max_response {
+            return Ok((first.slice(..self.max_response), true));
+        }
+        let Some(second) = answer.chunk().await.map_err(|error| classify(&error))? else {
+            return Ok((first, false));
+        };
+        let mut body = BytesMut::from(first);
+        let mut next = Some(second);
+        while let Some(chunk) = next {
+            let room = self.max_response - body.len();
+            if chunk.len() > room {
+                body.extend_from_slice(&chunk[..room]);
+                return Ok((body.freeze(), true));
+            }
+            body.extend_from_slice(&chunk);
+            next = answer.chunk().await.map_err(|error| classify(&error))?;
+        }
+        Ok((body.freeze(), false))
+    }
+
+    /// An address written into the URL never reaches the resolver.
+    fn check_literal(&self, url: &Url) -> Result<(), Error> {
+        let address = match url.host() {
+            Some(Host::Ipv4(v4)) => IpAddr::V4(v4),
+            Some(Host::Ipv6(v6)) => IpAddr::V6(v6),
+            Some(Host::Domain(_)) => return Ok(()),
+            None => return Err(Error::Network("the URL names no host".to_owned())),
+        };
+        self.policy.check(address).map_err(|refused| Error::Egress(refused.to_string()))
+    }
+}
+
+struct GuardedResolver {
+    policy: Arc<Policy>,
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = Arc::clone(&self.policy);
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let mut allowed: Vec<SocketAddr> = Vec::new();
+            let mut refused: Option<Refused> = None;
+            for address in found {
+                match policy.check(address.ip()) {
+                    Ok(()) => allowed.push(address),
+                    Err(why) => refused = Some(why),
+                }
+            }
+            match refused {
+                Some(why) if allowed.is_empty() => Err(Box::new(why) as Box<dyn StdError + Send + Sync>),
+                Some(_) | None => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+fn classify(error: &reqwest::Error) -> Error {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(refused) = current.downcast_ref::<Refused>() {
+            return Error::Egress(refused.to_string());
+        }
+        cause = current.source();
+    }
+    Error::Network(chain(error))
+}
+
+/// The causes of an error from the outside in, without the URL: it may carry a key.
+fn chain(error: &reqwest::Error) -> String {
+    let mut parts = vec![
+        if error.is_connect() {
+            "cannot connect"
+        } else if error.is_body() || error.is_decode() {
+            "the answer broke off"
+        } else {
+            "the call failed"
+        }
+        .to_owned(),
+    ];
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        let text = current.to_string();
+        if !parts.last().is_some_and(|last| last.ends_with(&text)) {
+            parts.push(text);
+        }
+        cause = current.source();
+    }
+    parts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::LocalTargets;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    fn client(local: LocalTargets) -> Client {
+        let options = Options { max_response: 1024, ..Options::default() };
+        Client::new(Arc::new(Policy::new(Vec::new(), local)), &options).unwrap()
+    }
+
+    fn get(url: &str) -> Request {
+        Request {
+            method: Method::GET,
+            url: url.parse().unwrap(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// Answers one connection with these bytes, then closes.
+    async fn answering(answer: Vec<u8>) -> (SocketAddr, tokio::task::JoinSet<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(&answer).await;
+        });
+        (address, tasks)
+    }
+
+    #[tokio::test]
+    async fn refuses_a_literal_address_and_a_name_that_resolves_to_one() {
+        let client = client(LocalTargets::Refused);
+        for url in ["http://127.0.0.1:9/", "http://[::1]:9/", "http://localhost:9/", "http://169.254.169.254/meta"] {
+            let error = client.send(get(url)).await.unwrap_err();
+            assert!(matches!(error, Error::Egress(_)), "{url}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn gives_status_and_body() {
+        let (address, _tasks) = answering(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok".to_vec()).await;
+        let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
+        assert_eq!((response.status, response.body.as_ref(), response.truncated), (201, b"ok".as_slice(), false));
+    }
+
+    #[tokio::test]
+    async fn does_not_follow_a_redirect() {
+        let answer = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".to_vec();
+        let (address, _tasks) = answering(answer).await;
+        let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
+        assert_eq!(response.status, 302);
+    }
+
+    #[tokio::test]
+    async fn keeps_the_beginning_of_a_long_answer() {
+        let mut answer = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n".to_vec();
+        answer.extend(vec![b'x'; 100_000]);
+        let (address, _tasks) = answering(answer).await;
+        let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
+        assert_eq!((response.body.len(), response.truncated), (1024, true));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_a_network_failure() {
+        let (address, _tasks) = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort".to_vec()).await;
+        let error = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap_err();
+        assert!(matches!(error, Error::Network(_)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_a_network_failure_that_shows_no_query() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let error =
+            client(LocalTargets::Allowed).send(get(&format!("http://{address}/?key=s3cret"))).await.unwrap_err();
+        assert!(matches!(&error, Error::Network(text) if !text.contains("s3cret")), "{error}");
+    }
+}

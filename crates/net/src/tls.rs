@@ -1,0 +1,101 @@
+//! TLS of listeners: certificate and key from PEM files, and the authority that vouches for clients, when there is one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// What a listener shows, and whom it believes.
+#[derive(Clone)]
+pub struct ServerTls {
+    acceptor: TlsAcceptor,
+}
+
+/// A mark on requests: the client showed a certificate of the authority that vouches for clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientCertificate;
+
+/// Why TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {path}: {source}")]
+    File { path: PathBuf, source: pem::Error },
+    #[error("{0} holds no certificate")]
+    NoCertificate(PathBuf),
+    #[error("{path} holds a certificate that cannot vouch for others: {source}")]
+    Authority { path: PathBuf, source: rustls::Error },
+    #[error("the authority for clients cannot be used: {0}")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
+    #[error("certificate and key cannot be used: {0}")]
+    Identity(#[from] rustls::Error),
+}
+
+impl ServerTls {
+    /// Reads the certificate (with its chain), its key, and the certificates of `client_authority`: clients may then show
+    /// one of its certificates, and those who show another are refused.
+    pub fn read(certificate: &Path, key: &Path, client_authority: Option<&Path>) -> Result<Self, Error> {
+        let chain = certificates(certificate)?;
+        let of_key = |source| Error::File { path: key.to_owned(), source };
+        let key = PrivateKeyDer::from_pem_file(key).map_err(of_key)?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder =
+            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let builder = match client_authority {
+            None => builder.with_no_client_auth(),
+            Some(path) => builder.with_client_cert_verifier(verifier(path, provider)?),
+        };
+        let mut config = builder.with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)) })
+    }
+
+    /// `None` when the client does not come to an end with its part of the handshake within `timeout`, or fails it.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+        timeout: Duration,
+    ) -> Option<(TlsStream<TcpStream>, Option<ClientCertificate>)> {
+        match tokio::time::timeout(timeout, self.acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
+                Some((stream, shown.then_some(ClientCertificate)))
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+/// The key stays out of logs.
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerTls").finish_non_exhaustive()
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    let found = CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    if found.is_empty() { Err(Error::NoCertificate(path.to_owned())) } else { Ok(found) }
+}
+
+fn verifier(path: &Path, provider: Arc<rustls::crypto::CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|source| Error::Authority { path: path.to_owned(), source })?;
+    }
+    // Callers of the public API have none; who must have one is decided by path.
+    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated().build()?)
+}
