@@ -1,0 +1,102 @@
+//! What every message log promises, as a suite that each implementation is put through: `message_log_contract!` with a
+//! [`Harness`] makes one test of every promise.
+
+mod append;
+mod claim;
+mod dedupe;
+mod events;
+mod lease;
+mod list;
+mod order;
+mod person;
+mod retain;
+mod settle;
+mod subject;
+
+use std::sync::Arc;
+
+use crate::MessageLog;
+
+pub use self::append::*;
+pub use self::claim::*;
+pub use self::dedupe::*;
+pub use self::events::*;
+pub use self::lease::*;
+pub use self::list::*;
+pub use self::order::*;
+pub use self::person::*;
+pub use self::retain::*;
+pub use self::settle::*;
+pub use self::subject::{Subject, leased, message, ordered, settlement, tenant};
+
+/// A place for one log, empty at first, that goes away with the harness.
+#[async_trait::async_trait]
+pub trait Harness: Send + Sync {
+    /// Opens the log, again after an earlier one was closed.
+    async fn open(&self) -> Arc<dyn MessageLog>;
+}
+
+/// `message_log_contract!(harness_expression)`: the expression is evaluated in each test.
+#[macro_export]
+macro_rules! message_log_contract {
+    ($harness:expr) => {
+        $crate::message_log_contract! { @tests $harness;
+            keeps_what_it_acknowledged_across_a_reopening
+            keeps_every_byte_of_what_came_in
+            groups_concurrent_writes_into_few_commits
+            frees_a_message_whose_sender_went_away
+            refuses_a_second_message_of_the_same_id_alone
+            answers_a_repeat_with_the_first_id
+            knows_a_repeat_within_one_group
+            forgets_a_key_after_its_time
+            keeps_the_keys_of_flows_apart
+            settles_each_outcome
+            fences_a_second_settlement
+            fences_the_former_holder_after_a_takeover
+            keeps_step_outputs_for_the_next_attempt
+            puts_traces_together_in_order
+            leaves_alone_what_a_living_node_holds
+            hands_the_messages_of_a_dead_node_to_another
+            hands_the_messages_of_an_unknown_owner_to_another
+            gives_a_restarted_node_its_messages_at_once
+            hands_back_at_once
+            renews_only_a_lease_that_stands
+            claims_within_the_room_of_each_flow
+            claims_what_is_due_only
+            claims_the_oldest_first
+            never_gives_one_message_to_two
+            does_not_let_a_backlog_hide_other_flows
+            holds_the_messages_of_a_paused_flow_until_they_are_claimed
+            wakes_those_who_wait_for_changes
+            works_on_one_message_of_a_key_at_a_time
+            orders_by_key_within_one_group
+            lets_a_retry_block_only_its_own_key
+            gives_up_a_key_with_its_dead_letter
+            puts_a_retried_dead_letter_before_those_that_wait
+            moves_on_when_the_head_is_discarded
+            retries_a_dead_letter_with_as_many_attempts_again
+            retries_nothing_but_a_dead_letter
+            discards_what_waits_and_nothing_that_runs
+            replays_as_a_new_message
+            streams_every_change_in_order
+            shows_a_message_as_it_stood_at_each_event
+            resumes_a_stream_after_a_reopening
+            keeps_the_streams_of_others_apart
+            lists_newest_first_with_a_total
+            filters_a_list
+            searches_payload_id_and_error_as_plain_text
+            keeps_a_cursor_while_messages_arrive
+            shows_nothing_to_another_tenant
+            drops_old_finished_messages_only
+            never_gives_an_event_id_twice
+            keeps_plans_as_long_as_something_needs_them
+            refuses_writes_after_it_was_closed
+        }
+    };
+    (@tests $harness:expr; $($test:ident)*) => {$(
+        #[tokio::test]
+        async fn $test() {
+            $crate::contract::$test(&$harness).await;
+        }
+    )*};
+}

@@ -1,0 +1,151 @@
+//! Promises about what waits.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use kanat_model::message::Status;
+
+use super::Harness;
+use super::subject::{LONG, Subject, message};
+use crate::{Claim, NewMessage, Outcome, Place, Room, Settled};
+
+pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
+    let (one, other, third) = (FlowId::generate(), FlowId::generate(), FlowId::generate());
+    let subject = Subject::open(harness).await;
+    for flow in [&one, &other, &third] {
+        subject.append_all((0..5).map(|_| message(flow)).collect()).await;
+    }
+    let rooms = vec![
+        Room { flow_id: one.clone(), messages: 2 },
+        Room { flow_id: other.clone(), messages: 100 },
+        Room { flow_id: FlowId::generate(), messages: 9 },
+    ];
+    let claimed = subject.log.claim(Claim { owner: subject.boot.clone(), rooms }).await.expect("it is taken");
+    let of = |flow: &FlowId| claimed.iter().filter(|claimed| claimed.flow_id == *flow).count();
+    assert_eq!((of(&one), of(&other), of(&third), claimed.len()), (2, 5, 0, 7));
+    for claimed in &claimed {
+        assert_eq!(subject.get(&claimed.lease.message_id).await.status, Status::Processing);
+        subject.deliver(&claimed.lease).await;
+    }
+    subject.close().await;
+}
+
+pub async fn claims_what_is_due_only(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let now = Timestamp::now();
+    let (past, future) = (now.before(Duration::from_secs(5)), now.after(LONG));
+    for due in [past, future] {
+        let lease = subject.lease(message(&flow)).await;
+        assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    }
+    let waiting = subject.log.waiting().await.expect("the log reads");
+    assert_eq!(waiting.len(), 1);
+    assert_eq!((waiting[0].due, waiting[0].oldest, waiting[0].next_due), (1, Some(past), Some(future)));
+    let claimed = subject.claim_one(&flow).await;
+    assert_eq!(claimed.attempts, 1);
+    let waiting = subject.log.waiting().await.expect("the log reads");
+    assert_eq!((waiting[0].due, waiting[0].oldest, waiting[0].next_due), (0, None, Some(future)));
+    assert_eq!(subject.settle(&claimed.lease, 2, Outcome::Delivered).await, Settled::Done);
+    subject.close().await;
+}
+
+pub async fn claims_the_oldest_first(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let now = Timestamp::now();
+    let mut sent = Vec::new();
+    for age in [3, 1, 2] {
+        let received_at = now.before(Duration::from_secs(age));
+        let sent_now = NewMessage { received_at, ..message(&flow) };
+        sent.push((age, sent_now.id.clone()));
+        subject.append(sent_now).await;
+    }
+    sent.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+    for (_, id) in sent {
+        let claimed = subject.claim(1, &[&flow]).await;
+        assert_eq!(claimed[0].lease.message_id, id);
+    }
+    subject.close().await;
+}
+
+pub async fn never_gives_one_message_to_two(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    subject.append_all((0..100).map(|_| message(&flow)).collect()).await;
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        nodes.push(subject.beside().await);
+    }
+    let mut seen = HashSet::new();
+    loop {
+        let flows = [&flow];
+        let claims = futures::future::join_all(nodes.iter().map(|node| node.claim(7, &flows))).await;
+        if claims.iter().all(Vec::is_empty) {
+            break;
+        }
+        for claimed in claims.into_iter().flatten() {
+            assert!(seen.insert(claimed.lease.message_id.clone()), "one message went to two");
+        }
+    }
+    assert_eq!(seen.len(), 100);
+    subject.close().await;
+}
+
+pub async fn does_not_let_a_backlog_hide_other_flows(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let busy = FlowId::generate();
+    let sent = 1_200;
+    subject.append_all((0..sent).map(|_| message(&busy)).collect()).await;
+    let mut quiet: Vec<FlowId> = (0..5).map(|_| FlowId::generate()).collect();
+    quiet.push(FlowId::new("a"));
+    quiet.push(FlowId::new("z"));
+    for flow in &quiet {
+        subject.append(message(flow)).await;
+    }
+    let waiting = subject.log.waiting().await.expect("the log reads");
+    let flows: HashSet<&FlowId> = waiting.iter().map(|waiting| &waiting.flow_id).collect();
+    assert_eq!(waiting.len(), 8);
+    assert!(quiet.iter().all(|flow| flows.contains(flow)));
+    let backlog = waiting.iter().find(|waiting| waiting.flow_id == busy).expect("it waits too");
+    assert_eq!(backlog.due, crate::Waiting::COUNT_LIMIT);
+    let claimed = subject.claim(3, &quiet.iter().chain([&busy]).collect::<Vec<_>>()).await;
+    assert_eq!(claimed.len(), 7 + 3);
+    subject.close().await;
+}
+
+pub async fn holds_the_messages_of_a_paused_flow_until_they_are_claimed(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let sent = NewMessage { place: Place::Held, ..message(&flow) };
+    let id = sent.id.clone();
+    subject.append(sent).await;
+    assert_eq!(subject.get(&id).await.status, Status::Held);
+    assert!(subject.claim(10, &[]).await.is_empty());
+    // It has been resumed: nothing has to be written for that, its messages are simply claimed again.
+    let claimed = subject.claim_one(&flow).await;
+    assert_eq!(subject.get(&id).await.status, Status::Processing);
+    subject.deliver(&claimed.lease).await;
+    subject.close().await;
+}
+
+pub async fn wakes_those_who_wait_for_changes(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let mut changed = subject.log.changed();
+    changed.mark_unchanged();
+    subject.append(message(&flow)).await;
+    changed.changed().await.expect("the log is open");
+    let claimed = subject.claim_one(&flow).await;
+    changed.mark_unchanged();
+    let due = Timestamp::now();
+    assert_eq!(subject.settle(&claimed.lease, 1, Outcome::Release { due }).await, Settled::Done);
+    changed.changed().await.expect("the log is open");
+    subject.claim_one(&flow).await;
+    changed.mark_unchanged();
+    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    changed.changed().await.expect("the log is open");
+    subject.close().await;
+}

@@ -1,0 +1,73 @@
+//! Promises about repeats.
+
+use std::time::Duration;
+
+use kanat_model::id::FlowId;
+
+use super::Harness;
+use super::subject::{LONG, Subject, message, tenant};
+use crate::{Appended, Dedupe, Filter, NewMessage};
+
+fn keyed(flow: &FlowId, keys: &[&str], ttl: Duration) -> NewMessage {
+    let dedupe = keys.iter().map(|key| Dedupe { key: (*key).to_owned(), ttl }).collect();
+    NewMessage { dedupe, ..message(flow) }
+}
+
+pub async fn answers_a_repeat_with_the_first_id(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let first = keyed(&flow, &["a", "b"], LONG);
+    let id = first.id.clone();
+    assert_eq!(subject.append(first).await, Appended::Waiting);
+    assert_eq!(subject.append(keyed(&flow, &["a"], LONG)).await, Appended::Duplicate(id.clone()));
+    assert_eq!(subject.append(keyed(&flow, &["c", "b"], LONG)).await, Appended::Duplicate(id.clone()));
+    // A repeat stores nothing, its other keys neither.
+    assert_eq!(subject.append(keyed(&flow, &["c"], LONG)).await, Appended::Waiting);
+    subject.close().await;
+
+    let subject = Subject::open(harness).await;
+    assert_eq!(subject.append(keyed(&flow, &["a"], LONG)).await, Appended::Duplicate(id));
+    assert_eq!(subject.ids(&Filter::flow(tenant(), flow)).await.len(), 2);
+    subject.close().await;
+}
+
+pub async fn knows_a_repeat_within_one_group(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let first = keyed(&flow, &["a"], LONG);
+    let id = first.id.clone();
+    let mut sent = vec![first];
+    sent.extend((0..30).map(|_| keyed(&flow, &["a"], LONG)));
+    let appended = subject.append_all(sent).await;
+    assert_eq!(appended[0], Appended::Waiting);
+    assert_eq!(appended[1..], vec![Appended::Duplicate(id); 30]);
+    assert_eq!(subject.ids(&Filter::flow(tenant(), flow)).await.len(), 1);
+    subject.close().await;
+}
+
+pub async fn forgets_a_key_after_its_time(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let day = Duration::from_secs(86_400);
+    let first = keyed(&flow, &["a"], day);
+    let mut within = keyed(&flow, &["a"], day);
+    within.received_at = first.received_at.after(day - Duration::from_millis(1));
+    let mut later = keyed(&flow, &["a"], day);
+    later.received_at = first.received_at.after(day);
+    let mut much_later = keyed(&flow, &["a"], day);
+    much_later.received_at = later.received_at.after(day - Duration::from_millis(1));
+    let (first_id, later_id) = (first.id.clone(), later.id.clone());
+    assert_eq!(subject.append(first).await, Appended::Waiting);
+    assert_eq!(subject.append(within).await, Appended::Duplicate(first_id));
+    assert_eq!(subject.append(later).await, Appended::Waiting);
+    assert_eq!(subject.append(much_later).await, Appended::Duplicate(later_id));
+    subject.close().await;
+}
+
+pub async fn keeps_the_keys_of_flows_apart(harness: &dyn Harness) {
+    let (one, other) = (FlowId::generate(), FlowId::generate());
+    let subject = Subject::open(harness).await;
+    assert_eq!(subject.append(keyed(&one, &["a"], LONG)).await, Appended::Waiting);
+    assert_eq!(subject.append(keyed(&other, &["a"], LONG)).await, Appended::Waiting);
+    subject.close().await;
+}

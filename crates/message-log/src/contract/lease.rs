@@ -1,0 +1,93 @@
+//! Promises about nodes that live, die and come back.
+
+use std::time::Duration;
+
+use kanat_model::id::{BootId, FlowId, NodeId};
+use kanat_model::message::Status;
+
+use super::Harness;
+use super::subject::{LONG, Subject, leased, message};
+use crate::{NewMessage, Outcome, Place, Settled};
+
+pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let lease = subject.lease(message(&flow)).await;
+    assert!(other.claim(10, &[&flow]).await.is_empty());
+    assert!(subject.claim(10, &[&flow]).await.is_empty(), "it has it already");
+    assert!(subject.log.waiting().await.expect("the log reads").is_empty());
+    subject.deliver(&lease).await;
+    subject.close().await;
+}
+
+pub async fn hands_the_messages_of_a_dead_node_to_another(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    // A lease of no length has run out when it begins.
+    let dead = BootId::generate();
+    subject.log.open_lease(&dead, &NodeId::generate(), Duration::ZERO).await.expect("it is taken");
+    let sent = NewMessage { place: Place::Leased(dead.clone()), ..message(&flow) };
+    let former = leased(subject.append(sent).await);
+    let waiting = subject.log.waiting().await.expect("the log reads");
+    assert_eq!((waiting.len(), waiting[0].due), (1, 1));
+
+    let claimed = subject.claim_one(&flow).await;
+    assert_eq!(claimed.lease.message_id, former.message_id);
+    assert_ne!(claimed.lease.token, former.token);
+    assert_eq!(claimed.lease.owner, subject.boot);
+    assert_eq!(subject.settle(&former, 1, Outcome::Delivered).await, Settled::Fenced);
+    subject.deliver(&claimed.lease).await;
+    subject.close().await;
+}
+
+pub async fn hands_the_messages_of_an_unknown_owner_to_another(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let sent = NewMessage { place: Place::Leased(BootId::generate()), ..message(&flow) };
+    subject.append(sent).await;
+    let claimed = subject.claim_one(&flow).await;
+    subject.deliver(&claimed.lease).await;
+    subject.close().await;
+}
+
+pub async fn gives_a_restarted_node_its_messages_at_once(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let mine = subject.lease(message(&flow)).await;
+    let theirs = other.lease(message(&flow)).await;
+    // It dies without a word.
+    subject.close().await;
+
+    let restarted = Subject::open_as(harness, subject.node.clone()).await;
+    let claimed = restarted.claim_one(&flow).await;
+    assert_eq!(claimed.lease.message_id, mine.message_id);
+    assert_eq!(restarted.get(&theirs.message_id).await.status, Status::Processing);
+    assert_eq!(restarted.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Fenced);
+    assert_eq!(restarted.log.renew_lease(&other.boot).await.expect("it is taken"), Settled::Done);
+    restarted.close().await;
+}
+
+pub async fn hands_back_at_once(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    for _ in 0..3 {
+        subject.lease(message(&flow)).await;
+    }
+    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    assert_eq!(other.claim(10, &[&flow]).await.len(), 3);
+    subject.close().await;
+}
+
+pub async fn renews_only_a_lease_that_stands(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    assert_eq!(subject.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Done);
+    assert_eq!(subject.log.renew_lease(&BootId::generate()).await.expect("it is taken"), Settled::Fenced);
+    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    assert_eq!(subject.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Fenced);
+    subject.log.open_lease(&subject.boot, &subject.node, LONG).await.expect("it is taken");
+    assert_eq!(subject.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Done);
+    subject.close().await;
+}

@@ -1,0 +1,127 @@
+//! Promises about messages that are ordered by a key.
+
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Status;
+
+use super::Harness;
+use super::subject::{LONG, Subject, message, ordered, tenant};
+use crate::{Appended, Claimed, NewMessage, Outcome, Place, Settled};
+
+/// Puts messages of one key in, to be leased to the node; gives what became of them, and their ids.
+async fn send(subject: &Subject, flow: &FlowId, key: &str, count: usize) -> (Vec<Appended>, Vec<MessageId>) {
+    let place = Place::Leased(subject.boot.clone());
+    let sent: Vec<NewMessage> = (0..count).map(|_| NewMessage { place: place.clone(), ..ordered(flow, key) }).collect();
+    let ids = sent.iter().map(|message| message.id.clone()).collect();
+    (subject.append_all(sent).await, ids)
+}
+
+fn ids(claimed: &[Claimed]) -> Vec<MessageId> {
+    claimed.iter().map(|claimed| claimed.lease.message_id.clone()).collect()
+}
+
+pub async fn works_on_one_message_of_a_key_at_a_time(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let first = subject.lease(ordered(&flow, "a")).await;
+    let second = ordered(&flow, "a");
+    let (second_id, third) = (second.id.clone(), ordered(&flow, "a"));
+    let third_id = third.id.clone();
+    let place = Place::Leased(subject.boot.clone());
+    assert_eq!(subject.append(NewMessage { place, ..second }).await, Appended::Waiting);
+    assert_eq!(subject.append(third).await, Appended::Waiting);
+    // Another key, another flow and no key at all are not held up.
+    subject.lease(ordered(&flow, "b")).await;
+    subject.lease(ordered(&FlowId::generate(), "a")).await;
+    subject.lease(message(&flow)).await;
+
+    assert!(subject.claim(10, &[&flow]).await.is_empty());
+    subject.deliver(&first).await;
+    let claimed = subject.claim(10, &[&flow]).await;
+    assert_eq!(ids(&claimed), [second_id]);
+    assert!(subject.claim(10, &[&flow]).await.is_empty());
+    assert_eq!(subject.settle(&claimed[0].lease, 1, Outcome::Filtered).await, Settled::Done);
+    let claimed = subject.claim(10, &[&flow]).await;
+    assert_eq!(ids(&claimed), [third_id]);
+    subject.deliver(&claimed[0].lease).await;
+    subject.lease(ordered(&flow, "a")).await;
+    subject.close().await;
+}
+
+pub async fn orders_by_key_within_one_group(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let (appended, sent) = send(&subject, &flow, "a", 20).await;
+    let Appended::Leased(mut lease) = appended[0].clone() else { panic!("the first one runs") };
+    assert_eq!(appended[1..], vec![Appended::Waiting; 19]);
+    assert_eq!(lease.message_id, sent[0]);
+    for id in &sent[1..] {
+        assert!(subject.claim(10, &[&flow]).await.is_empty());
+        subject.deliver(&lease).await;
+        let claimed = subject.claim_one(&flow).await;
+        assert_eq!(claimed.lease.message_id, *id);
+        lease = claimed.lease;
+    }
+    subject.close().await;
+}
+
+pub async fn lets_a_retry_block_only_its_own_key(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let first = subject.lease(ordered(&flow, "a")).await;
+    let due = Timestamp::now().after(LONG);
+    assert_eq!(subject.settle(&first, 1, Outcome::Retry { due }).await, Settled::Done);
+    let (appended, _) = send(&subject, &flow, "a", 2).await;
+    assert_eq!(appended, vec![Appended::Waiting; 2]);
+    assert!(subject.claim(10, &[&flow]).await.is_empty());
+    subject.lease(ordered(&flow, "b")).await;
+    subject.close().await;
+}
+
+pub async fn gives_up_a_key_with_its_dead_letter(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let (appended, sent) = send(&subject, &flow, "a", 2).await;
+    let Appended::Leased(lease) = &appended[0] else { panic!("the first one runs") };
+    assert_eq!(subject.settle(lease, 1, Outcome::DeadLetter).await, Settled::Done);
+    assert_eq!(ids(&subject.claim(10, &[&flow]).await), [sent[1].clone()]);
+    subject.close().await;
+}
+
+pub async fn puts_a_retried_dead_letter_before_those_that_wait(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let (appended, sent) = send(&subject, &flow, "a", 3).await;
+    let Appended::Leased(lease) = &appended[0] else { panic!("the first one runs") };
+    assert_eq!(subject.settle(lease, 1, Outcome::DeadLetter).await, Settled::Done);
+    let second = subject.claim_one(&flow).await;
+    subject.log.retry(&tenant(), &sent[0], None).await.expect("it is a dead letter");
+    assert!(subject.claim(10, &[&flow]).await.is_empty(), "the second one is being worked on");
+    subject.deliver(&second.lease).await;
+    let first = subject.claim_one(&flow).await;
+    assert_eq!(first.lease.message_id, sent[0]);
+    assert_eq!(subject.settle(&first.lease, 2, Outcome::Delivered).await, Settled::Done);
+    assert_eq!(subject.claim_one(&flow).await.lease.message_id, sent[2]);
+
+    // With nothing else of its key it is claimed at once.
+    let alone = subject.dead_letter(ordered(&flow, "b")).await;
+    subject.log.retry(&tenant(), &alone.message_id, None).await.expect("it is a dead letter");
+    assert_eq!(subject.claim_one(&flow).await.lease.message_id, alone.message_id);
+    subject.close().await;
+}
+
+pub async fn moves_on_when_the_head_is_discarded(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let (appended, sent) = send(&subject, &flow, "a", 4).await;
+    let Appended::Leased(lease) = &appended[0] else { panic!("the first one runs") };
+    let due = Timestamp::now().after(LONG);
+    assert_eq!(subject.settle(lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    // One from the middle is gone without a trace in the order.
+    subject.log.discard(&tenant(), &sent[1]).await.expect("it waits");
+    assert!(subject.claim(10, &[&flow]).await.is_empty());
+    subject.log.discard(&tenant(), &sent[0]).await.expect("it waits");
+    assert_eq!(subject.claim_one(&flow).await.lease.message_id, sent[2]);
+    assert_eq!(subject.get(&sent[3]).await.status, Status::Received);
+    subject.close().await;
+}

@@ -1,0 +1,107 @@
+//! Promises about what a person does to a message.
+
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::{Status, Trigger};
+use kanat_model::{Code, Timestamp};
+
+use super::Harness;
+use super::subject::{LONG, Subject, failure, message, tenant};
+use crate::{Appended, Error, NewMessage, Outcome, Settled};
+
+pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let lease = subject.lease(message(&flow)).await;
+    let id = lease.message_id.clone();
+    assert_eq!(subject.checkpoint(&lease, "contact", "{}").await, Settled::Done);
+    assert_eq!(subject.settle(&lease, 4, Outcome::DeadLetter).await, Settled::Done);
+
+    subject.log.retry(&tenant(), &id, Some(7)).await.expect("it is a dead letter");
+    let found = subject.get(&id).await;
+    assert_eq!((found.status, found.attempts, found.max_attempts), (Status::Received, 4, 8));
+    assert_eq!((found.completed_at, found.flow_version), (None, 7));
+    assert_eq!(subject.settle(&lease, 4, Outcome::Delivered).await, Settled::Fenced);
+    let claimed = subject.claim_one(&flow).await;
+    assert_eq!((claimed.attempts, claimed.max_attempts, claimed.flow_version), (4, 8, 7));
+    assert_eq!(claimed.steps.len(), 1, "what succeeded is not run again");
+
+    assert_eq!(subject.settle(&claimed.lease, 8, Outcome::DeadLetter).await, Settled::Done);
+    subject.log.retry(&tenant(), &id, None).await.expect("it is a dead letter");
+    let found = subject.get(&id).await;
+    assert_eq!((found.attempts, found.max_attempts, found.flow_version), (8, 12, 7));
+    let stages: Vec<String> = subject.trace(&id).await.into_iter().map(|record| record.stage).collect();
+    assert_eq!(stages, ["received", "delivery", "retried", "delivery", "retried"]);
+    subject.close().await;
+}
+
+pub async fn retries_nothing_but_a_dead_letter(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let sent = message(&flow);
+    let queued = sent.id.clone();
+    subject.append(sent).await;
+    let running = subject.lease(message(&flow)).await.message_id;
+    let delivered = subject.lease(message(&flow)).await;
+    subject.deliver(&delivered).await;
+    for id in [&queued, &running, &delivered.message_id] {
+        let before = subject.get(id).await.status;
+        match subject.log.retry(&tenant(), id, None).await {
+            Err(Error::State(error)) => assert_eq!(error.code, Code::FailedPrecondition),
+            other => panic!("a message that is {} was retried: {other:?}", before.as_str()),
+        }
+        assert_eq!(subject.get(id).await.status, before);
+    }
+    let unknown = subject.log.retry(&tenant(), &MessageId::generate(), None).await;
+    assert!(matches!(unknown, Err(Error::NotFound(_))));
+    subject.close().await;
+}
+
+pub async fn discards_what_waits_and_nothing_that_runs(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let sent = message(&flow);
+    let queued = sent.id.clone();
+    subject.append(sent).await;
+    let dead = subject.dead_letter(message(&flow)).await.message_id;
+    let lease = subject.lease(message(&flow)).await;
+    let retrying = lease.message_id.clone();
+    let due = Timestamp::now().after(LONG);
+    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    for id in [&queued, &dead, &retrying] {
+        subject.log.discard(&tenant(), id).await.expect("it can be discarded");
+        let found = subject.get(id).await;
+        assert_eq!((found.status, found.next_attempt_at), (Status::Discarded, None));
+        assert!(found.completed_at.is_some());
+        assert_eq!(subject.trace(id).await.last().map(|record| record.stage.clone()), Some("discarded".to_owned()));
+        assert!(matches!(subject.log.discard(&tenant(), id).await, Err(Error::State(_))));
+    }
+    assert_eq!(subject.get(&dead).await.error, Some(failure()), "why it died is still there");
+    assert!(subject.claim(10, &[&flow]).await.is_empty());
+
+    let running = subject.lease(message(&flow)).await;
+    assert!(matches!(subject.log.discard(&tenant(), &running.message_id).await, Err(Error::State(_))));
+    subject.deliver(&running).await;
+    subject.close().await;
+}
+
+pub async fn replays_as_a_new_message(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let original = subject.dead_letter(message(&flow)).await.message_id;
+    let content = subject.log.content(&tenant(), &original).await.expect("the log reads").expect("it is there");
+    let replay = NewMessage {
+        raw_body: content.raw_body,
+        payload: content.payload,
+        request: content.request,
+        trigger: Trigger::Replay,
+        replay_of: Some(original.clone()),
+        ..message(&flow)
+    };
+    let id = replay.id.clone();
+    assert_eq!(subject.append(replay).await, Appended::Waiting);
+    let found = subject.get(&id).await;
+    assert_eq!((found.replay_of, found.attempts, found.status), (Some(original.clone()), 0, Status::Received));
+    assert_eq!(subject.get(&original).await.status, Status::DeadLetter);
+    assert_eq!(subject.claim_one(&flow).await.lease.message_id, id);
+    subject.close().await;
+}

@@ -1,0 +1,130 @@
+//! Promises about what a holder writes.
+
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use kanat_model::message::Status;
+
+use super::Harness;
+use super::subject::{LONG, Subject, failure, message, record, settlement};
+use crate::{Outcome, Settled};
+
+pub async fn settles_each_outcome(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let due = Timestamp::now().after(LONG);
+    let finals = [
+        (Outcome::Delivered, Status::Delivered, None),
+        (Outcome::Filtered, Status::Filtered, None),
+        (Outcome::DeadLetter, Status::DeadLetter, Some(failure())),
+    ];
+    for (outcome, status, error) in finals {
+        let lease = subject.lease(message(&flow)).await;
+        assert_eq!(subject.get(&lease.message_id).await.status, Status::Processing);
+        let settlement = settlement(&lease, 1, outcome);
+        let at = settlement.at;
+        assert_eq!(subject.log.settle(&settlement).await.expect("it is taken"), Settled::Done);
+        let found = subject.get(&lease.message_id).await;
+        assert_eq!((found.status, found.attempts, found.completed_at), (status, 1, Some(at)));
+        assert_eq!((found.error, found.next_attempt_at), (error, None));
+        assert_eq!(found.output.as_deref(), Some(br#"{"attempt":1}"#.as_slice()));
+    }
+
+    let lease = subject.lease(message(&flow)).await;
+    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    let found = subject.get(&lease.message_id).await;
+    assert_eq!((found.status, found.attempts, found.next_attempt_at), (Status::Retrying, 1, Some(due)));
+    assert_eq!((found.error, found.completed_at), (Some(failure()), None));
+
+    let lease = subject.lease(message(&flow)).await;
+    assert_eq!(subject.settle(&lease, 1, Outcome::Release { due }).await, Settled::Done);
+    let found = subject.get(&lease.message_id).await;
+    assert_eq!((found.status, found.attempts, found.error), (Status::Received, 0, None));
+    assert!(subject.claim(10, &[&flow]).await.is_empty(), "nothing is due");
+    subject.close().await;
+}
+
+pub async fn fences_a_second_settlement(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let lease = subject.lease(message(&flow)).await;
+    let both = futures::future::join(
+        subject.settle(&lease, 1, Outcome::Delivered),
+        subject.settle(&lease, 1, Outcome::Delivered),
+    );
+    let (one, other) = both.await;
+    assert_ne!(one, other, "one of two at the same time takes effect");
+    assert_eq!(subject.settle(&lease, 2, Outcome::DeadLetter).await, Settled::Fenced);
+    let found = subject.get(&lease.message_id).await;
+    assert_eq!((found.status, found.attempts), (Status::Delivered, 1));
+    assert_eq!(subject.trace(&lease.message_id).await.len(), 2);
+    subject.close().await;
+}
+
+pub async fn fences_the_former_holder_after_a_takeover(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let lost = subject.lease(message(&flow)).await;
+    let kept = subject.lease(message(&FlowId::generate())).await;
+    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    let taken = other.claim_one(&flow).await;
+    assert_eq!(taken.lease.message_id, lost.message_id);
+
+    assert_eq!(subject.checkpoint(&lost, "contact", "1").await, Settled::Fenced);
+    // One write that is refused does not take another one with it.
+    let both = futures::future::join(
+        subject.settle(&lost, 1, Outcome::DeadLetter),
+        subject.settle(&kept, 1, Outcome::Delivered),
+    );
+    assert_eq!(both.await, (Settled::Fenced, Settled::Done));
+    assert_eq!(subject.get(&lost.message_id).await.status, Status::Processing);
+    other.deliver(&taken.lease).await;
+    assert_eq!(subject.settle(&lost, 1, Outcome::Retry { due: Timestamp::now() }).await, Settled::Fenced);
+    assert_eq!(subject.get(&lost.message_id).await.status, Status::Delivered);
+    subject.close().await;
+}
+
+pub async fn keeps_step_outputs_for_the_next_attempt(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let lease = subject.lease(message(&flow)).await;
+    assert_eq!(subject.checkpoint(&lease, "contact", r#"{"id":1}"#).await, Settled::Done);
+    assert_eq!(subject.checkpoint(&lease, "invoice", r#"{"id":2}"#).await, Settled::Done);
+    assert_eq!(subject.checkpoint(&lease, "invoice", r#"{"id":3}"#).await, Settled::Done);
+    let due = Timestamp::now().before(Duration::from_millis(1));
+    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    assert_eq!(subject.checkpoint(&lease, "late", "{}").await, Settled::Fenced);
+
+    let claimed = subject.claim_one(&flow).await;
+    let steps: Vec<_> =
+        claimed.steps.iter().map(|step| (step.name.as_str(), step.status, step.output.as_ref())).collect();
+    let expected = [("contact", 201, br#"{"id":1}"#.as_slice()), ("invoice", 201, br#"{"id":3}"#.as_slice())];
+    assert_eq!(steps, expected);
+    assert_eq!(claimed.attempts, 1);
+    subject.close().await;
+}
+
+pub async fn puts_traces_together_in_order(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let lease = subject.lease(message(&flow)).await;
+    let id = lease.message_id.clone();
+    let stages = |records: Vec<crate::TraceRecord>| -> Vec<(String, u32)> {
+        records.into_iter().map(|record| (record.stage, record.attempt)).collect()
+    };
+    assert_eq!(stages(subject.trace(&id).await), [("received".to_owned(), 0)]);
+
+    let mut first = settlement(&lease, 1, Outcome::Retry { due: Timestamp::now() });
+    first.trace = vec![record("received", 1), record("delivery", 1), record("retry_scheduled", 1)];
+    let expected = first.trace.clone();
+    assert_eq!(subject.log.settle(&first).await.expect("it is taken"), Settled::Done);
+    assert_eq!(subject.trace(&id).await, expected);
+    let claimed = subject.claim_one(&flow).await;
+    assert_eq!(subject.settle(&claimed.lease, 2, Outcome::Delivered).await, Settled::Done);
+    let stages = stages(subject.trace(&id).await);
+    let expected = [("received", 1), ("delivery", 1), ("retry_scheduled", 1), ("delivery", 2)];
+    assert_eq!(stages, expected.map(|(stage, attempt)| (stage.to_owned(), attempt)));
+    subject.close().await;
+}

@@ -1,0 +1,37 @@
+//! Why the log could not do what it was asked to.
+
+use kanat_model::Code;
+
+/// A failed call to the log. Nothing of it was written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The disk or the queue in front of it is full; accept nothing, and try again later.
+    #[error("the message log is full")]
+    Full,
+    /// The log cannot be written or read just now; try again.
+    #[error("the message log is not available: {0}")]
+    Unavailable(String),
+    #[error("message {0:?} does not exist")]
+    NotFound(String),
+    /// The message is not in a state that allows the call.
+    #[error("{0}")]
+    State(kanat_model::Error),
+    /// The file was written by a newer build.
+    #[error("the message log has schema version {found}, this build knows up to {known}: start a newer build")]
+    NewerSchema { found: i64, known: i64 },
+    /// Something that does not pass by waiting.
+    #[error("the message log failed: {0}")]
+    Other(String),
+}
+
+impl From<Error> for kanat_model::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Full => Self::unavailable("the message log is full, try again later"),
+            Error::Unavailable(_) => Self::unavailable("the message log is not available, try again later"),
+            Error::NotFound(id) => Self::not_found("message", id),
+            Error::State(error) => error,
+            Error::NewerSchema { .. } | Error::Other(_) => Self::new(Code::Internal, "internal error"),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The keys that order messages and tell their repeats, as every way into the log writes them.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::Dedupe;
+
+/// How long a flow's idempotency key is remembered.
+const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A longer key is kept as its hash.
+const MAX_BYTES: usize = 256;
+
+/// The key that a flow's `idempotency_key` gave.
+pub fn idempotency(key: String) -> Dedupe {
+    // Flows and senders choose their keys apart from each other, so these must not meet.
+    Dedupe { key: format!("key:{}", bounded(key)), ttl: IDEMPOTENCY_WINDOW }
+}
+
+/// The id under which a sender delivers, remembered for `window`.
+pub fn delivery(id: String, window: Duration) -> Dedupe {
+    Dedupe { key: format!("delivery:{}", bounded(id)), ttl: window }
+}
+
+/// The key that a flow's `ordering_key` gave.
+pub fn ordering(key: String) -> String {
+    bounded(key)
+}
+
+fn bounded(key: String) -> String {
+    if key.len() <= MAX_BYTES { key } else { format!("sha256:{}", hex::encode(Sha256::digest(key.as_bytes()))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_flows_and_senders_never_meet_and_none_is_long() {
+        assert_ne!(idempotency("a".to_owned()).key, delivery("a".to_owned(), Duration::ZERO).key);
+        let long = ordering("x".repeat(10_000));
+        assert!(long.len() < 100 && long != ordering("x".repeat(10_001)), "{long}");
+        assert_eq!(ordering("customer-7".to_owned()), "customer-7");
+    }
+}

@@ -1,0 +1,86 @@
+//! Who works on a message: leases, claims, and what a claim hands out.
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
+use kanat_model::message::Trigger;
+
+/// The right to work on one message. It ends when the message is settled, or when another node claims the message
+/// because the owner's lease ran out; what is written under it after that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub message_id: MessageId,
+    /// The message's place in the log's order.
+    pub seq: i64,
+    pub owner: BootId,
+    /// Another one for every holder.
+    pub token: i64,
+    /// The message has an ordering key, so that others may wait for its end.
+    pub ordered: bool,
+}
+
+/// A wish to work on what waits.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub owner: BootId,
+    /// How many messages of which flows; others are left alone. A flow that is paused or busy is simply not named.
+    pub rooms: Vec<Room>,
+}
+
+/// Room for messages of one flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    pub flow_id: FlowId,
+    pub messages: u32,
+}
+
+/// A message that the claimer now holds, with all that a run needs.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    pub lease: Lease,
+    pub account_id: AccountId,
+    pub environment_id: EnvironmentId,
+    pub flow_id: FlowId,
+    pub flow_name: String,
+    /// The version to run it under.
+    pub flow_version: u32,
+    pub trigger: Trigger,
+    pub raw_body: Bytes,
+    /// JSON; the same bytes as `raw_body` where that is JSON.
+    pub payload: Bytes,
+    pub request: Bytes,
+    pub received_at: Timestamp,
+    /// Attempts already made and settled.
+    pub attempts: u32,
+    pub max_attempts: u32,
+    pub ordering_key: Option<String>,
+    pub traceparent: Option<String>,
+    /// The steps that succeeded in earlier attempts.
+    pub steps: Vec<Step>,
+}
+
+/// A step that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub name: String,
+    /// Of the step's HTTP answer.
+    pub status: u32,
+    /// JSON.
+    pub output: Bytes,
+}
+
+/// A flow with messages that nobody works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub flow_id: FlowId,
+    /// How many a claim would find now; [`Waiting::COUNT_LIMIT`] stands for that many or more.
+    pub due: u64,
+    /// When the oldest of these became due.
+    pub oldest: Option<Timestamp>,
+    /// When the next one after now becomes due.
+    pub next_due: Option<Timestamp>,
+}
+
+impl Waiting {
+    pub const COUNT_LIMIT: u64 = 1_000;
+}

@@ -1,0 +1,88 @@
+//! Lists of messages: what to look for, where to go on.
+
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Status;
+use kanat_model::page::Page;
+
+use crate::{Message, Tenant};
+
+/// Which messages of a flow.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    pub tenant: Tenant,
+    pub flow_id: FlowId,
+    pub status: Option<Status>,
+    /// Received at or after it.
+    pub since: Option<Timestamp>,
+    /// Received before it.
+    pub until: Option<Timestamp>,
+    /// Plain text in payload, id or error, in any case of ASCII letters.
+    pub search: Option<String>,
+    /// Only these, when any are given; at most [`Filter::MAX_IDS`].
+    pub ids: Vec<MessageId>,
+}
+
+impl Filter {
+    pub const MAX_IDS: usize = 1_000;
+
+    /// All messages of a flow.
+    pub fn flow(tenant: Tenant, flow_id: FlowId) -> Self {
+        Self { tenant, flow_id, status: None, since: None, until: None, search: None, ids: Vec::new() }
+    }
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// So many from so far on, newest first.
+    Page(Page),
+    /// What follows the last message of the page before; messages that arrive meanwhile do not shift it.
+    After { cursor: Cursor, limit: u32 },
+}
+
+/// The place of a message in a list; opaque to callers outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    pub received_at: Timestamp,
+    pub seq: i64,
+}
+
+/// A part of a list, newest first.
+#[derive(Debug, Clone)]
+pub struct MessagePage {
+    pub messages: Vec<Message>,
+    /// How many the filter finds in all.
+    pub total: u64,
+    /// Where the next page begins, when there is one.
+    pub next: Option<Cursor>,
+}
+
+impl Cursor {
+    /// As text without special characters.
+    pub fn to_text(self) -> String {
+        format!("{:x}-{:x}", self.received_at.as_millis(), self.seq)
+    }
+
+    /// Reads what `to_text` wrote; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (received_at, seq) = text.split_once('-')?;
+        let received_at = i64::from_str_radix(received_at, 16).ok()?;
+        let seq = i64::from_str_radix(seq, 16).ok()?;
+        Some(Self { received_at: Timestamp::from_millis(received_at), seq })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back() {
+        let cursor = Cursor { received_at: Timestamp::from_millis(1_769_847_300_123), seq: 77 };
+        assert_eq!(Cursor::parse(&cursor.to_text()), Some(cursor));
+        assert_eq!(Cursor::parse("x"), None);
+        assert_eq!(Cursor::parse("1-"), None);
+        assert_eq!(Cursor::parse(""), None);
+    }
+}

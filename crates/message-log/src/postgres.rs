@@ -1,0 +1,288 @@
+//! The message log in a PostgreSQL database, shared by all nodes.
+//!
+//! Appends, settlements and step outputs are written in groups: `writer`. Claims and leases are written by themselves,
+//! so that they wait for nothing. How the order of events stands although groups commit in any order is told in
+//! `sequence`, how the order of messages with one key does in `keys`, and where messages are kept in `day`.
+
+mod append;
+mod change;
+mod claim;
+mod day;
+mod doubt;
+mod events;
+mod failure;
+mod keys;
+mod lease;
+mod list;
+mod news;
+mod operation;
+mod options;
+mod person;
+mod plan;
+mod queue;
+mod read;
+mod retain;
+mod row;
+mod schema;
+mod sequence;
+mod shared;
+mod step;
+mod text;
+mod transaction;
+mod upkeep;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
+use sqlx::PgPool;
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+pub use self::options::{Durability, Options};
+
+use self::doubt::{Doubt, Outcome};
+use self::failure::outward;
+use self::news::Line;
+use self::operation::{Answer, Change, Effect, Reply, Work};
+use self::options::{Connecting, LockSpace};
+use self::person::Decision;
+use self::queue::{Ends, Queue, closed, unexpected};
+use self::shared::Shared;
+use self::writer::{Connector, Context, Writer};
+use crate::{
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessageLog, MessagePage,
+    NewMessage, Position, SavedPlan, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+};
+
+/// A message log in one schema of a database, which any number of processes may have open.
+///
+/// It connects to the database itself, not through a pooler that shares sessions: it listens, and prepares statements.
+/// While the database is away, calls fail as [`Error::Unavailable`]; when it is back, they work again.
+pub struct PostgresLog {
+    queue: Queue,
+    readers: PgPool,
+    workers: PgPool,
+    context: Arc<Context>,
+    tasks: TaskTracker,
+    /// Ends the tasks when the log goes away without having been closed.
+    _end: DropGuard,
+}
+
+impl PostgresLog {
+    /// Opens the log at a `postgres://` address. Its schema is made when it is missing, and brought up to this build's
+    /// when it is older.
+    ///
+    /// Errors when a newer build wrote it, or when it cannot be reached.
+    pub async fn open(address: &str, options: Options) -> Result<Self, Error> {
+        let connecting = Connecting::new(address, &options)?;
+        let space = connecting.space;
+        let mut conn = writer::connect(&connecting).await.map_err(outward)?;
+        schema::migrate(&mut conn, &connecting).await?;
+        schema::check_locks(&mut conn).await.map_err(outward)?;
+        let today = day::prepare(&mut conn, space).await.map_err(outward)?;
+
+        let (readers, workers) = (connecting.pool(options.readers), connecting.pool(options.workers));
+        let shared = Arc::new(Shared::new());
+        let (queue, ends) = Queue::new(options.queue, options.queue_bytes);
+        let (doubts, doubtful) = mpsc::unbounded_channel();
+        let (abandoned, to_give_back) = mpsc::unbounded_channel();
+        let closing = CancellationToken::new();
+        let line = Line::new(&connecting.schema);
+        let ear = connecting.pool(1);
+        let context = Arc::new(Context { connecting, shared: Arc::clone(&shared), closing, doubts, abandoned });
+        let closing = || context.closing.clone();
+
+        let tasks = TaskTracker::new();
+        tasks.spawn(doubt::run(doubtful, workers.clone(), Arc::clone(&context)));
+        tasks.spawn(upkeep::give_back(to_give_back, queue.clone(), closing()));
+        tasks.spawn(upkeep::prepare_days(workers.clone(), space, today, closing()));
+        tasks.spawn(line.clone().tell(workers.clone(), Arc::clone(&shared), closing()));
+        tasks.spawn(line.hear(ear, Arc::clone(&shared), closing()));
+        tasks.spawn(news::look_again(shared, closing()));
+        write(&tasks, ends, &context, options.writers, conn);
+        tasks.close();
+        let end = context.closing.clone().drop_guard();
+        Ok(Self { queue, readers, workers, context, tasks, _end: end })
+    }
+
+    fn space(&self) -> LockSpace {
+        self.context.connecting.space
+    }
+
+    async fn settled(&self, work: Work) -> Result<Settled, Error> {
+        match self.queue.submit(work).await? {
+            Effect::Settled(settled) => Ok(settled),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// Starts the writers; the first of them takes over a connection.
+fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: usize, conn: sqlx::PgConnection) {
+    let Ends { keyed, free, bytes } = ends;
+    let writer = |inbox: &Arc<Mutex<_>>, connection| Writer {
+        inbox: Arc::clone(inbox),
+        queued_bytes: Arc::clone(&bytes),
+        context: Arc::clone(context),
+        connection,
+    };
+    let free = Arc::new(Mutex::new(free));
+    tasks.spawn(writer(&free, Connector::new(conn)).run());
+    for _ in 1..writers.max(1) {
+        tasks.spawn(writer(&free, Connector::default()).run());
+    }
+    tasks.spawn(writer(&Arc::new(Mutex::new(keyed)), Connector::default()).run());
+}
+
+/// A claim on its own, so that it comes to an end also when nobody waits for it any more.
+async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Reply) {
+    let answer = |result| Answer::new(result, context.abandoned.clone());
+    match claim::claim(&workers, context.connecting.space, &claim).await {
+        Ok(claimed) => {
+            // Nothing found is no news: whoever claims on news would never rest.
+            let news = !claimed.is_empty();
+            let effect = Effect::Claimed(claimed);
+            if news {
+                context.shared.committed([&effect]);
+                context.shared.happened(shared::Change::Events);
+            }
+            // A caller that has gone drops the answer, which gives back the leases in it.
+            let _ = reply.send(answer(Ok(effect)));
+        }
+        Err(claim::Failed::Undone(error)) => {
+            let _ = reply.send(answer(Err(error)));
+        }
+        Err(claim::Failed::InDoubt { transaction, claimed }) => {
+            let outcome = Outcome { reply: Some(reply), effect: Effect::Claimed(claimed) };
+            // Fails only when the log is closed, and then the caller learns that.
+            let _ = context.doubts.send(Doubt::new(transaction, vec![outcome]));
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl MessageLog for PostgresLog {
+    async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
+        match self.queue.try_submit(Work::Append(Box::new(message))).await? {
+            Effect::Appended(appended) => Ok(appended),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
+        self.settled(Work::Settle(Box::new(Change::settling(settlement)?))).await
+    }
+
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<Settled, Error> {
+        self.settled(Work::Checkpoint(Box::new(checkpoint))).await
+    }
+
+    async fn claim(&self, asked: Claim) -> Result<Vec<Claimed>, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tasks.spawn(claim(self.workers.clone(), Arc::clone(&self.context), asked, reply));
+        match answer.await.map_err(|_| closed())?.open()? {
+            Effect::Claimed(claimed) => Ok(claimed),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
+        claim::waiting(&self.workers).await.map_err(outward)
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.context.shared.changed()
+    }
+
+    fn claimable(&self) -> watch::Receiver<u64> {
+        self.context.shared.claimable()
+    }
+
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
+        lease::open(&self.workers, owner, node, ttl).await.map_err(outward)?;
+        self.context.shared.happened(shared::Change::Claimable);
+        Ok(())
+    }
+
+    async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error> {
+        lease::renew(&self.workers, owner).await.map_err(outward)
+    }
+
+    async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
+        lease::hand_back(&self.workers, owner).await.map_err(outward)?;
+        self.context.shared.happened(shared::Change::Claimable);
+        Ok(())
+    }
+
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
+        plan::save(&self.workers, plans).await.map_err(outward)
+    }
+
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+        plan::get(&self.workers, flow_id, version).await.map_err(outward)
+    }
+
+    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+        list::list(&self.readers, filter, position).await
+    }
+
+    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
+        read::get(&self.readers, tenant, id).await
+    }
+
+    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+        read::content(&self.readers, tenant, id).await
+    }
+
+    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
+        read::trace(&self.readers, tenant, id).await
+    }
+
+    async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error> {
+        let decision = Decision::Retry { flow_version };
+        person::decide(&self.workers, self.space(), tenant, id, decision).await?;
+        self.context.shared.happened(shared::Change::Claimable);
+        Ok(())
+    }
+
+    async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
+        person::decide(&self.workers, self.space(), tenant, id, Decision::Discard).await?;
+        self.context.shared.happened(shared::Change::Claimable);
+        Ok(())
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
+        events::events(&self.readers, self.space(), query).await.map_err(outward)
+    }
+
+    async fn last_event(&self) -> Result<i64, Error> {
+        sequence::horizon(&self.readers, self.space()).await.map_err(outward)
+    }
+
+    async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
+        retain::retain(&self.workers, self.space(), older_than).await
+    }
+
+    async fn ping(&self) -> Result<(), Error> {
+        read::ping(&self.readers).await
+    }
+
+    fn stats(&self) -> Stats {
+        self.context.shared.stats()
+    }
+
+    async fn close(&self) {
+        self.context.closing.cancel();
+        self.tasks.wait().await;
+        self.readers.close().await;
+        self.workers.close().await;
+    }
+}

@@ -1,0 +1,254 @@
+//! New messages, many at a time.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use kanat_model::Timestamp;
+use kanat_model::id::MessageId;
+use kanat_model::message::Status;
+use sqlx::Row;
+
+use super::text::{optional, text};
+use super::transaction::Transaction;
+use crate::{Appended, Dedupe, Lease, NewMessage, Place};
+
+pub(super) const FIND_DUPLICATES: &str = "
+SELECT v.number, d.message_id
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) AS v(number, flow_id, key, received_at)
+CROSS JOIN LATERAL (
+    SELECT k.message_id FROM dedupe AS k
+    WHERE k.flow_id = v.flow_id AND k.key = v.key AND k.expires_at > v.received_at OFFSET 0) AS d";
+
+pub(super) const FIND_BUSY_KEYS: &str = "
+SELECT v.number FROM unnest($1::bigint[], $2::text[], $3::text[]) AS v(number, flow_id, ordering_key)
+WHERE (
+    SELECT true FROM messages AS m
+    WHERE m.flow_id = v.flow_id AND m.ordering_key = v.ordering_key AND m.completed_at IS NULL LIMIT 1)";
+
+pub(super) const INSERT: &str = "
+WITH bodies AS (
+    INSERT INTO bodies (seq, raw_body, payload, request)
+    SELECT * FROM unnest($1::bigint[], $19::bytea[], $20::bytea[], $21::bytea[])
+)
+INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
+    accepted_as, owner, due_at, ordering_key, max_attempts, granted_attempts, received_at, replay_of, batch_id,
+    traceparent)
+SELECT v.seq, v.seq, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version, v.trigger_kind,
+    v.status, v.accepted_as, v.owner, v.due_at, v.ordering_key, v.max_attempts, v.max_attempts, v.received_at,
+    v.replay_of, v.batch_id, v.traceparent
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
+    $9::text[], $10::text[], $11::text[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::text[],
+    $17::text[], $18::text[])
+    AS v(seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status, accepted_as, owner,
+        due_at, ordering_key, max_attempts, received_at, replay_of, batch_id, traceparent)";
+
+/// A key of which the time is over is taken anew.
+pub(super) const INSERT_KEYS: &str = "
+INSERT INTO dedupe (flow_id, key, message_id, expires_at)
+SELECT DISTINCT ON (v.flow_id, v.key) v.flow_id, v.key, v.message_id, v.expires_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
+    AS v(flow_id, key, message_id, expires_at, number)
+ORDER BY v.flow_id, v.key, v.number DESC
+ON CONFLICT (flow_id, key) DO UPDATE SET message_id = excluded.message_id, expires_at = excluded.expires_at";
+
+/// A message that is to be stored.
+struct Fresh<'m> {
+    at: usize,
+    message: &'m NewMessage,
+    seq: i64,
+    behind: bool,
+}
+
+/// Stores what is no duplicate; says of each message what became of it. The keys of the messages are locked.
+pub(super) async fn append(
+    tx: &mut Transaction<'_>,
+    messages: &[(usize, &NewMessage)],
+) -> Result<Vec<(usize, Appended)>, sqlx::Error> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let duplicates = duplicates(tx, messages).await?;
+    let mut fresh = Vec::with_capacity(messages.len());
+    for &(at, message) in messages.iter().filter(|(at, _)| !duplicates.contains_key(at)) {
+        fresh.push(Fresh { at, message, seq: tx.next_seq()?, behind: false });
+    }
+    stand_behind(tx, &mut fresh).await?;
+    insert(tx, &fresh).await?;
+    insert_keys(tx, &fresh).await?;
+
+    let mut appended: Vec<_> = duplicates.into_iter().map(|(at, id)| (at, Appended::Duplicate(id))).collect();
+    appended.extend(fresh.iter().map(|fresh| (fresh.at, fresh.appended())));
+    Ok(appended)
+}
+
+/// The messages whose keys are known, from the log or from an earlier message of this group.
+async fn duplicates(
+    tx: &mut Transaction<'_>,
+    messages: &[(usize, &NewMessage)],
+) -> Result<HashMap<usize, MessageId>, sqlx::Error> {
+    let keyed: Vec<(usize, &NewMessage)> = messages.iter().filter(|(_, m)| !m.dedupe.is_empty()).copied().collect();
+    let mut known = known_keys(tx, &keyed).await?;
+    let mut duplicates = HashMap::new();
+    let mut first: HashMap<(&str, &str), (&MessageId, Timestamp)> = HashMap::new();
+    for (number, (at, message)) in (0..).zip(keyed) {
+        let flow = message.flow_id.as_str();
+        let earlier = message.dedupe.iter().find_map(|dedupe| {
+            first.get(&(flow, dedupe.key.as_str())).filter(|(_, expires_at)| *expires_at > message.received_at)
+        });
+        if let Some(id) = known.remove(&number) {
+            duplicates.insert(at, MessageId::new(id));
+        } else if let Some((id, _)) = earlier {
+            duplicates.insert(at, (*id).clone());
+        } else {
+            let expires_at = |dedupe: &Dedupe| message.received_at.after(dedupe.ttl);
+            first.extend(message.dedupe.iter().map(|d| ((flow, d.key.as_str()), (&message.id, expires_at(d)))));
+        }
+    }
+    Ok(duplicates)
+}
+
+/// The messages that the log knows repeats of, by their numbers.
+async fn known_keys(
+    tx: &mut Transaction<'_>,
+    messages: &[(usize, &NewMessage)],
+) -> Result<HashMap<i64, String>, sqlx::Error> {
+    if messages.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let numbered = (0_i64..).zip(messages);
+    let keys: Vec<(i64, &NewMessage, Cow<'_, str>)> = numbered
+        .flat_map(|(number, (_, message))| message.dedupe.iter().map(move |d| (number, *message, text(&d.key))))
+        .collect();
+    let rows = sqlx::query(FIND_DUPLICATES)
+        .bind(each(&keys, |(number, _, _)| *number))
+        .bind(each(&keys, |(_, message, _)| message.flow_id.as_str()))
+        .bind(each(&keys, |(_, _, key)| key.as_ref()))
+        .bind(each(&keys, |(_, message, _)| message.received_at.as_millis()))
+        .fetch_all(&mut *tx.conn)
+        .await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// Finds the messages that have an unfinished one of their key before them.
+async fn stand_behind(tx: &mut Transaction<'_>, fresh: &mut [Fresh<'_>]) -> Result<(), sqlx::Error> {
+    let mut keys: Vec<(i64, (&str, &str))> = Vec::new();
+    let mut numbers: HashMap<(&str, &str), i64> = HashMap::new();
+    for key in fresh.iter().filter_map(Fresh::order) {
+        let next = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
+        numbers.entry(key).or_insert_with(|| {
+            keys.push((next, key));
+            next
+        });
+    }
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let rows = sqlx::query(FIND_BUSY_KEYS)
+        .bind(each(&keys, |(number, _)| *number))
+        .bind(each(&keys, |(_, (flow, _))| *flow))
+        .bind(each(&keys, |(_, (_, key))| text(key)))
+        .fetch_all(&mut *tx.conn)
+        .await?;
+    let mut busy = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<i64>, _>>()?;
+    for fresh in fresh {
+        if let Some(number) = fresh.order().and_then(|key| numbers.get(&key)) {
+            fresh.behind = !busy.insert(*number);
+        }
+    }
+    Ok(())
+}
+
+async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(INSERT)
+        .bind(each(fresh, |f| f.seq))
+        .bind(each(fresh, |f| text(f.message.id.as_str())))
+        .bind(each(fresh, |f| text(f.message.account_id.as_str())))
+        .bind(each(fresh, |f| text(f.message.environment_id.as_str())))
+        .bind(each(fresh, |f| text(f.message.flow_id.as_str())))
+        .bind(each(fresh, |f| text(&f.message.flow_name)))
+        .bind(each(fresh, |f| i64::from(f.message.flow_version)))
+        .bind(each(fresh, |f| f.message.trigger.as_str()))
+        .bind(each(fresh, |f| f.status().as_str()))
+        .bind(each(fresh, |f| f.accepted_as().as_str()))
+        .bind(each(fresh, Fresh::owner))
+        .bind(each(fresh, |f| (!f.behind).then(|| f.message.received_at.as_millis().max(0))))
+        .bind(each(fresh, |f| optional(f.message.ordering_key.as_deref())))
+        .bind(each(fresh, |f| i64::from(f.message.max_attempts.max(1))))
+        .bind(each(fresh, |f| f.message.received_at.as_millis()))
+        .bind(each(fresh, |f| optional(f.message.replay_of.as_ref().map(MessageId::as_str))))
+        .bind(each(fresh, |f| optional(f.message.batch_id.as_deref())))
+        .bind(each(fresh, |f| optional(f.message.traceparent.as_deref())))
+        .bind(each(fresh, |f| f.message.raw_body.as_ref()))
+        .bind(each(fresh, |f| f.message.payload.as_deref()))
+        .bind(each(fresh, |f| f.message.request.as_ref()))
+        .execute(&mut *tx.conn)
+        .await?;
+    Ok(())
+}
+
+async fn insert_keys(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
+    let keys: Vec<(&NewMessage, &Dedupe)> =
+        fresh.iter().flat_map(|fresh| fresh.message.dedupe.iter().map(|dedupe| (fresh.message, dedupe))).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(INSERT_KEYS)
+        .bind(each(&keys, |(message, _)| message.flow_id.as_str()))
+        .bind(each(&keys, |(_, dedupe)| text(&dedupe.key)))
+        .bind(each(&keys, |(message, _)| message.id.as_str()))
+        .bind(each(&keys, |(message, dedupe)| message.received_at.after(dedupe.ttl).as_millis()))
+        .execute(&mut *tx.conn)
+        .await?;
+    Ok(())
+}
+
+/// One column of rows.
+pub(super) fn each<'r, R, V>(rows: &'r [R], value: impl Fn(&'r R) -> V) -> Vec<V> {
+    rows.iter().map(value).collect()
+}
+
+impl<'m> Fresh<'m> {
+    /// What it is ordered by, if it is.
+    fn order(&self) -> Option<(&'m str, &'m str)> {
+        self.message.ordering_key.as_deref().map(|key| (self.message.flow_id.as_str(), key))
+    }
+
+    fn leased_to(&self) -> Option<&'m kanat_model::id::BootId> {
+        match &self.message.place {
+            Place::Leased(owner) if !self.behind => Some(owner),
+            Place::Leased(_) | Place::Queued | Place::Held => None,
+        }
+    }
+
+    fn owner(&self) -> &'m str {
+        self.leased_to().map_or("", |owner| owner.as_str())
+    }
+
+    fn status(&self) -> Status {
+        if self.leased_to().is_some() { Status::Processing } else { self.accepted_as() }
+    }
+
+    fn accepted_as(&self) -> Status {
+        match self.message.place {
+            Place::Leased(_) | Place::Queued => Status::Received,
+            Place::Held => Status::Held,
+        }
+    }
+
+    fn appended(&self) -> Appended {
+        match self.leased_to() {
+            // The token of the first holder is the first event of the message.
+            Some(owner) => Appended::Leased(Lease {
+                message_id: self.message.id.clone(),
+                seq: self.seq,
+                owner: owner.clone(),
+                token: self.seq,
+                ordered: self.message.ordering_key.is_some(),
+            }),
+            None => Appended::Waiting,
+        }
+    }
+}

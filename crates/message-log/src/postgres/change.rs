@@ -1,0 +1,137 @@
+//! Changes of state, many at a time: what claims and settlements write.
+
+use std::collections::HashSet;
+
+use kanat_model::message::{Failure, Status};
+use sqlx::Row;
+
+use super::append::each;
+use super::operation::{Change, Problem};
+use super::text::optional;
+use super::transaction::Transaction;
+use crate::Lease;
+
+/// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
+/// event, so that a second change on the same ground finds nothing. `$1`, the first of the messages, leaves out the days
+/// before it.
+pub(super) const CHANGE: &str = "
+WITH changed AS (
+    UPDATE messages AS m SET
+        token = v.event,
+        owner = v.to_owner,
+        status = coalesce(v.status, CASE WHEN m.attempts = 0 THEN 'received' ELSE 'retrying' END),
+        attempts = coalesce(v.attempts, m.attempts),
+        due_at = v.due_at,
+        completed_at = v.completed_at,
+        error_kind = CASE WHEN v.keep THEN m.error_kind ELSE v.error_kind END,
+        error_message = CASE WHEN v.keep THEN m.error_message ELSE v.error_message END,
+        error_field = CASE WHEN v.keep THEN m.error_field ELSE v.error_field END,
+        error_expression = CASE WHEN v.keep THEN m.error_expression ELSE v.error_expression END
+    FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[],
+        $9::bigint[], $10::bigint[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bigint[],
+        $17::bytea[], $18::text[])
+        AS v(seq, token, owner, event, to_owner, status, attempts, due_at, completed_at, keep, error_kind,
+            error_message, error_field, error_expression, at, output, trace)
+    WHERE m.seq = v.seq AND m.token = v.token AND m.owner = v.owner AND m.seq >= $1
+    RETURNING m.seq, m.token, v.at, m.status, m.attempts, m.due_at, m.error_kind, m.error_message, m.error_field,
+        m.error_expression, v.output, v.trace
+)
+INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, output, trace)
+SELECT * FROM changed RETURNING seq";
+
+/// Lets the next message of a key be claimed, once none before it is unfinished. The rows given are messages that have
+/// left the head of their keys, which are locked.
+pub(super) const ADVANCE: &str = "
+UPDATE messages AS m SET due_at = $2 FROM (
+    SELECT (SELECT n.seq FROM messages AS n
+            WHERE n.flow_id = k.flow_id AND n.ordering_key = k.ordering_key AND n.completed_at IS NULL
+                AND n.due_at IS NULL
+            ORDER BY n.due_at, n.seq LIMIT 1) AS seq
+    FROM (
+        SELECT DISTINCT d.flow_id, d.ordering_key FROM unnest($1::bigint[]) AS v(seq)
+        CROSS JOIN LATERAL (SELECT f.flow_id, f.ordering_key FROM messages AS f WHERE f.seq = v.seq OFFSET 0) AS d
+        WHERE d.ordering_key IS NOT NULL
+    ) AS k
+    WHERE (
+        SELECT true FROM messages AS h
+        WHERE h.flow_id = k.flow_id AND h.ordering_key = k.ordering_key AND h.completed_at IS NULL AND h.due_at >= 0
+        LIMIT 1) IS NULL
+    OFFSET 0
+) AS next
+WHERE m.seq = next.seq";
+
+/// A change and its event.
+struct Numbered<'c> {
+    event: i64,
+    at: usize,
+    change: &'c Change,
+}
+
+/// Makes the changes; gives for each the hold that it made, or `None` when its ground was gone.
+pub(super) async fn apply(
+    tx: &mut Transaction<'_>,
+    changes: &[(usize, &Change)],
+) -> Result<Vec<(usize, Option<Lease>)>, sqlx::Error> {
+    let mut numbered = Vec::with_capacity(changes.len());
+    for &(at, change) in changes {
+        numbered.push(Numbered { event: tx.next_seq()?, at, change });
+    }
+    // Rows are locked in the order of the messages, by every transaction.
+    numbered.sort_by_key(|numbered| numbered.change.seq);
+    let Some(first) = numbered.first() else {
+        return Ok(Vec::new());
+    };
+    let effective = write(tx, first.change.seq, &numbered).await?;
+    let ended: Vec<i64> = numbered
+        .iter()
+        .filter(|numbered| numbered.change.ends_order() && effective.contains(&numbered.event))
+        .map(|numbered| numbered.change.seq)
+        .collect();
+    advance(tx, ended).await?;
+    let lease = |n: &Numbered<'_>| effective.contains(&n.event).then(|| n.change.lease(n.event));
+    Ok(numbered.iter().map(|numbered| (numbered.at, lease(numbered))).collect())
+}
+
+/// Messages that came to their end, or went back into the backlog without a due time, let their keys move on.
+pub(super) async fn advance(tx: &mut Transaction<'_>, messages: Vec<i64>) -> Result<(), sqlx::Error> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(ADVANCE).bind(messages).bind(tx.now.as_millis().max(0)).execute(&mut *tx.conn).await?;
+    Ok(())
+}
+
+/// Gives the events of the changes that took effect.
+async fn write(tx: &mut Transaction<'_>, first: i64, rows: &[Numbered<'_>]) -> Result<HashSet<i64>, sqlx::Error> {
+    let query = sqlx::query(CHANGE)
+        .bind(first)
+        .bind(each(rows, |n| n.change.seq))
+        .bind(each(rows, |n| n.change.from_token))
+        .bind(each(rows, |n| n.change.from_owner.as_str()))
+        .bind(each(rows, |n| n.event))
+        .bind(each(rows, |n| n.change.to_owner.as_str()))
+        .bind(each(rows, |n| n.change.status.map(Status::as_str)))
+        .bind(each(rows, |n| n.change.attempts.map(i64::from)))
+        .bind(each(rows, |n| n.change.due_at.map(|due| due.as_millis().max(0))))
+        .bind(each(rows, |n| n.change.is_final().then(|| n.change.at.as_millis())))
+        .bind(each(rows, |n| matches!(n.change.error, Problem::Keep)))
+        .bind(each(rows, |n| n.failure().map(|failure| failure.kind.as_str())))
+        .bind(each(rows, |n| optional(n.failure().map(|failure| failure.message.as_str()))))
+        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.field.as_deref()))))
+        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.expression.as_deref()))))
+        .bind(each(rows, |n| n.change.at.as_millis()))
+        .bind(each(rows, |n| n.change.output.as_deref()))
+        .bind(each(rows, |n| n.change.trace.as_deref()));
+    let rows = query.fetch_all(&mut *tx.conn).await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
+}
+
+impl<'c> Numbered<'c> {
+    fn failure(&self) -> Option<&'c Failure> {
+        match &self.change.error {
+            Problem::Set(failure) => Some(failure),
+            Problem::Keep | Problem::Clear => None,
+        }
+    }
+}

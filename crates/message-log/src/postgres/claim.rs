@@ -1,0 +1,249 @@
+//! Finding what waits, and taking it: found and taken in one transaction, past the rows that others are taking.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgPool, Row};
+
+use super::failure::{Kind, outward};
+use super::operation::Change;
+use super::options::LockSpace;
+use super::text::text;
+use super::transaction::Transaction;
+use super::{change, row, sequence};
+use crate::{Claim, Claimed, Error, Lease, Step, Waiting};
+
+/// Milliseconds since 1970 by the database's clock, by which alone leases are counted.
+macro_rules! database_now {
+    () => {
+        "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+    };
+}
+
+pub(super) use database_now;
+
+/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there are flows, however
+/// many messages wait. Owners without a lease that is good have left their messages behind; '' never had any.
+pub(super) const WAITING: &str = concat!(
+    "
+WITH RECURSIVE
+owners(owner) AS (
+    SELECT (SELECT m.owner FROM messages AS m WHERE m.completed_at IS NULL ORDER BY m.owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.owner FROM messages AS m
+            WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
+    FROM owners AS o WHERE o.owner IS NOT NULL
+),
+free(owner) AS (
+    SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.owner = o.owner AND l.expires_at > ",
+    database_now!(),
+    ")
+),
+lots(owner, flow_id) AS (
+    SELECT f.owner, (SELECT m.flow_id FROM messages AS m
+                     WHERE m.completed_at IS NULL AND m.owner = f.owner ORDER BY m.flow_id LIMIT 1)
+    FROM free AS f
+    UNION ALL
+    SELECT l.owner, (SELECT m.flow_id FROM messages AS m
+                     WHERE m.completed_at IS NULL AND m.owner = l.owner AND m.flow_id > l.flow_id
+                     ORDER BY m.flow_id LIMIT 1)
+    FROM lots AS l WHERE l.flow_id IS NOT NULL
+),
+found(flow_id, owner, until) AS (
+    SELECT l.flow_id, l.owner, CASE l.owner WHEN '' THEN $1 ELSE 9223372036854775807 END
+    FROM lots AS l WHERE l.flow_id IS NOT NULL
+)
+SELECT found.flow_id,
+    (SELECT count(*) FROM (
+        SELECT 1 FROM messages AS m
+        WHERE m.completed_at IS NULL AND m.owner = found.owner AND m.flow_id = found.flow_id
+            AND m.due_at BETWEEN 0 AND found.until LIMIT $2) AS first) AS due,
+    (SELECT m.due_at FROM messages AS m
+        WHERE m.completed_at IS NULL AND m.owner = found.owner AND m.flow_id = found.flow_id
+            AND m.due_at BETWEEN 0 AND found.until ORDER BY m.due_at LIMIT 1) AS oldest,
+    (SELECT m.due_at FROM messages AS m
+        WHERE m.completed_at IS NULL AND m.owner = found.owner AND m.flow_id = found.flow_id
+            AND m.due_at > found.until ORDER BY m.due_at LIMIT 1) AS next_due
+FROM found"
+);
+
+/// Owners of unfinished messages whose lease is not good.
+pub(super) const DEAD_OWNERS: &str = concat!(
+    "
+WITH RECURSIVE owners(owner) AS (
+    SELECT (SELECT m.owner FROM messages AS m WHERE m.completed_at IS NULL AND m.owner > '' ORDER BY m.owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.owner FROM messages AS m
+            WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
+    FROM owners AS o WHERE o.owner IS NOT NULL
+)
+SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.owner = o.owner AND l.expires_at > ",
+    database_now!(),
+    ")"
+);
+
+/// What one owner, or nobody, has of one flow.
+pub(super) const CANDIDATES: &str = "
+SELECT m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
+    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent
+FROM messages AS m
+WHERE m.completed_at IS NULL AND m.owner = $1 AND m.flow_id = $2 AND m.due_at BETWEEN 0 AND $3
+ORDER BY m.due_at, m.seq LIMIT $4
+FOR UPDATE SKIP LOCKED";
+
+pub(super) const BODIES: &str = "
+SELECT b.seq, b.raw_body, b.payload, b.request FROM bodies AS b WHERE b.seq = ANY($1) AND b.seq BETWEEN $2 AND $3";
+
+pub(super) const STEPS: &str = "
+SELECT s.message, s.name, s.status, s.output FROM steps AS s
+WHERE s.message = ANY($1) AND s.message BETWEEN $2 AND $3 ORDER BY s.message, s.name";
+
+/// A claim that did not go through.
+pub(super) enum Failed {
+    Undone(Error),
+    /// The connection broke at the commit of this transaction.
+    InDoubt {
+        transaction: String,
+        claimed: Vec<Claimed>,
+    },
+}
+
+pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error> {
+    let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
+    let now = Timestamp::now().as_millis();
+    let rows = sqlx::query(WAITING).bind(now).bind(limit).fetch_all(reader).await?;
+    let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
+    for row in rows {
+        let flow_id: String = row.try_get("flow_id")?;
+        let due: i64 = row.try_get("due")?;
+        let oldest = row.try_get::<Option<i64>, _>("oldest")?.map(Timestamp::from_millis);
+        let next_due = row.try_get::<Option<i64>, _>("next_due")?.map(Timestamp::from_millis);
+        let flow = flows.entry(flow_id).or_insert_with_key(|id| Waiting {
+            flow_id: FlowId::new(id.as_str()),
+            due: 0,
+            oldest: None,
+            next_due: None,
+        });
+        flow.due = (flow.due + u64::try_from(due).unwrap_or(0)).min(Waiting::COUNT_LIMIT);
+        flow.oldest = flow.oldest.into_iter().chain(oldest).min();
+        flow.next_due = flow.next_due.into_iter().chain(next_due).min();
+    }
+    Ok(flows.into_values().collect())
+}
+
+pub(super) async fn claim(workers: &PgPool, space: LockSpace, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
+    let undone = |error: sqlx::Error| Failed::Undone(outward(error));
+    let mut tx = workers.begin().await.map_err(undone)?;
+    let (transaction, claimed) = take(&mut tx, space, claim).await.map_err(undone)?;
+    if claimed.is_empty() {
+        tx.rollback().await.map_err(undone)?;
+        return Ok(claimed);
+    }
+    match tx.commit().await {
+        Ok(()) => Ok(claimed),
+        Err(error) if Kind::of(&error) == Kind::Broken => Err(Failed::InDoubt { transaction, claimed }),
+        Err(error) => Err(undone(error)),
+    }
+}
+
+/// Gives the transaction's id with what was taken.
+async fn take(conn: &mut PgConnection, space: LockSpace, claim: &Claim) -> Result<(String, Vec<Claimed>), sqlx::Error> {
+    let mut found = candidates(conn, claim).await?;
+    if found.is_empty() {
+        return Ok((String::new(), found));
+    }
+    add_contents(conn, &mut found).await?;
+    let now = Timestamp::now();
+    let taken = sequence::take(conn, space, found.len()).await?;
+    let transaction = taken.transaction.clone();
+    let changes: Vec<Change> = found.iter().map(|claimed| Change::claiming(claimed, &claim.owner, now)).collect();
+    let numbered: Vec<(usize, &Change)> = changes.iter().enumerate().collect();
+    let mut leases: Vec<Option<Lease>> = vec![None; found.len()];
+    for (at, lease) in change::apply(&mut Transaction { conn, now, taken }, &numbered).await? {
+        leases[at] = lease;
+    }
+    let claimed =
+        found.into_iter().zip(leases).filter_map(|(claimed, lease)| Some(Claimed { lease: lease?, ..claimed }));
+    Ok((transaction, claimed.collect()))
+}
+
+/// What can be claimed, with the present holds in place of the leases to come: what the dead left behind first.
+async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claimed>, sqlx::Error> {
+    let now = Timestamp::now().as_millis();
+    let mut owners = Vec::new();
+    for row in sqlx::query(DEAD_OWNERS).fetch_all(&mut *conn).await? {
+        owners.push((row.try_get::<String, _>(0)?, i64::MAX));
+    }
+    owners.push((String::new(), now));
+    let mut found = Vec::new();
+    for room in &claim.rooms {
+        let mut left = i64::from(room.messages);
+        for (owner, until) in &owners {
+            if left == 0 {
+                break;
+            }
+            let query = sqlx::query(CANDIDATES).bind(owner).bind(text(room.flow_id.as_str())).bind(until).bind(left);
+            let rows = query.fetch_all(&mut *conn).await?;
+            left -= i64::try_from(rows.len()).unwrap_or(left);
+            for row in &rows {
+                found.push(claimed(row)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Adds bodies and steps.
+async fn add_contents(conn: &mut PgConnection, found: &mut [Claimed]) -> Result<(), sqlx::Error> {
+    let seqs: Vec<i64> = found.iter().map(|claimed| claimed.lease.seq).collect();
+    let (first, last) = (seqs.iter().min().copied(), seqs.iter().max().copied());
+    let mut by_seq: BTreeMap<i64, &mut Claimed> =
+        found.iter_mut().map(|claimed| (claimed.lease.seq, claimed)).collect();
+    for row in sqlx::query(BODIES).bind(&seqs).bind(first).bind(last).fetch_all(&mut *conn).await? {
+        if let Some(claimed) = by_seq.get_mut(&row.try_get("seq")?) {
+            claimed.raw_body = row::bytes(&row, "raw_body")?;
+            claimed.payload = row::optional_bytes(&row, "payload")?.unwrap_or_else(|| claimed.raw_body.clone());
+            claimed.request = row::bytes(&row, "request")?;
+        }
+    }
+    for row in sqlx::query(STEPS).bind(&seqs).bind(first).bind(last).fetch_all(&mut *conn).await? {
+        if let Some(claimed) = by_seq.get_mut(&row.try_get("message")?) {
+            let status = row::whole(&row, "status")?;
+            claimed.steps.push(Step { name: row.try_get("name")?, status, output: row::bytes(&row, "output")? });
+        }
+    }
+    Ok(())
+}
+
+fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
+    let ordering_key: Option<String> = row.try_get("ordering_key")?;
+    Ok(Claimed {
+        lease: Lease {
+            message_id: MessageId::new(row.try_get::<String, _>("id")?),
+            seq: row.try_get("seq")?,
+            owner: BootId::new(row.try_get::<String, _>("owner")?),
+            token: row.try_get("token")?,
+            ordered: ordering_key.is_some(),
+        },
+        account_id: AccountId::new(row.try_get::<String, _>("account_id")?),
+        environment_id: EnvironmentId::new(row.try_get::<String, _>("environment_id")?),
+        flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
+        flow_name: row.try_get("flow_name")?,
+        flow_version: row::whole(row, "flow_version")?,
+        trigger: row::trigger(row)?,
+        raw_body: Bytes::new(),
+        payload: Bytes::new(),
+        request: Bytes::new(),
+        received_at: Timestamp::from_millis(row.try_get("received_at")?),
+        attempts: row::whole(row, "attempts")?,
+        max_attempts: row::whole(row, "max_attempts")?,
+        ordering_key,
+        traceparent: row.try_get("traceparent")?,
+        steps: Vec::new(),
+    })
+}

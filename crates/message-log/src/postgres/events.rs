@@ -1,0 +1,104 @@
+//! The live stream: arrivals and changes of state, merged by their places in the log.
+
+use kanat_model::message::Status;
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Postgres, QueryBuilder, Row};
+
+use super::options::LockSpace;
+use super::row::{self, fixed_columns};
+use super::sequence;
+use super::text::text;
+use crate::{Event, EventPage, EventQuery};
+
+/// Places looked at in one read, so that a rare flow does not hold a connection for long.
+const STRETCH: i64 = 20_000;
+
+/// A message as it arrived: nothing has become of it yet.
+pub(super) const ARRIVALS: &str = concat!(
+    "SELECT m.seq AS seq, ",
+    fixed_columns!(),
+    ", m.accepted_as AS status, 0::bigint AS attempts, NULL::bigint AS due_at, NULL::bigint AS completed_at,
+     NULL::text AS error_kind, NULL::text AS error_message, NULL::text AS error_field, NULL::text AS error_expression,
+     NULL::bytea AS output
+     FROM messages AS m JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > "
+);
+
+/// A message as it stood after a change of state.
+pub(super) const TRANSITIONS: &str = concat!(
+    "SELECT t.seq AS seq, ",
+    fixed_columns!(),
+    ", t.status, t.attempts, t.due_at,
+     CASE WHEN t.status IN ('delivered', 'filtered', 'dead_letter', 'discarded') THEN t.at END AS completed_at,
+     t.error_kind, t.error_message, t.error_field, t.error_expression,
+     (SELECT e.output FROM transitions AS e WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL
+        ORDER BY e.seq DESC LIMIT 1) AS output
+     FROM transitions AS t JOIN messages AS m ON m.seq = t.message JOIN bodies AS b ON b.seq = t.message
+     WHERE t.seq > "
+);
+
+/// The numbers jump ahead at midnight, so a stretch is so many numbers from the first event after the place asked for.
+pub(super) const NEXT: &str = "
+SELECT least(
+    (SELECT m.seq FROM messages AS m WHERE m.seq > $1 ORDER BY m.seq LIMIT 1),
+    (SELECT t.seq FROM transitions AS t WHERE t.seq > $1 ORDER BY t.seq LIMIT 1))";
+
+pub(super) async fn events(reader: &PgPool, space: LockSpace, asked: &EventQuery) -> Result<EventPage, sqlx::Error> {
+    let last = sequence::horizon(reader, space).await?;
+    let next: Option<i64> = if last > asked.after {
+        sqlx::query(NEXT).bind(asked.after).fetch_one(reader).await?.try_get(0)?
+    } else {
+        None
+    };
+    let Some(next) = next.filter(|next| *next <= last) else {
+        return Ok(EventPage { events: Vec::new(), next_after: last.max(asked.after), more: false });
+    };
+    let until = last.min(next.saturating_add(STRETCH));
+    let arrivals = match asked.status {
+        // Nothing arrives in another state.
+        None | Some(Status::Received | Status::Held) => {
+            statement(ARRIVALS, "m.seq", "m.accepted_as", asked, until).build().fetch_all(reader).await?
+        }
+        Some(_) => Vec::new(),
+    };
+    let transitions = statement(TRANSITIONS, "t.seq", "t.status", asked, until).build().fetch_all(reader).await?;
+
+    let mut rows = Vec::with_capacity(arrivals.len() + transitions.len());
+    for row in arrivals.iter().chain(&transitions) {
+        rows.push((row.try_get::<i64, _>("seq")?, row));
+    }
+    rows.sort_by_key(|(seq, _)| *seq);
+    let limit = usize::try_from(asked.limit.max(1)).unwrap_or(usize::MAX);
+    let cut = rows.len() > limit;
+    rows.truncate(limit);
+    let events = rows.into_iter().map(|(seq, row)| event(seq, row)).collect::<Result<Vec<_>, _>>()?;
+    let next_after = if cut { events.last().map_or(until, |event| event.seq) } else { until };
+    Ok(EventPage { events, next_after, more: next_after < last })
+}
+
+fn event(seq: i64, row: &PgRow) -> Result<Event, sqlx::Error> {
+    Ok(Event { seq, message: row::message(row)? })
+}
+
+/// One more row than the limit from each side says whether the page had to be cut.
+pub(super) fn statement(
+    select: &'static str,
+    seq: &'static str,
+    status: &'static str,
+    asked: &EventQuery,
+    until: i64,
+) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(select);
+    query.push_bind(asked.after);
+    query.push(" AND ").push(seq).push(" <= ").push_bind(until);
+    query.push(" AND m.account_id = ").push_bind(text(asked.tenant.account_id.as_str()).into_owned());
+    query.push(" AND m.environment_id = ").push_bind(text(asked.tenant.environment_id.as_str()).into_owned());
+    if let Some(flow_id) = &asked.flow_id {
+        // Not as it is indexed, which is not in the order of the stream.
+        query.push(" AND m.flow_id || '' = ").push_bind(text(flow_id.as_str()).into_owned());
+    }
+    if let Some(wanted) = asked.status {
+        query.push(" AND ").push(status).push(" = ").push_bind(wanted.as_str());
+    }
+    query.push(" ORDER BY ").push(seq).push(" LIMIT ").push_bind(i64::from(asked.limit.max(1)) + 1);
+    query
+}

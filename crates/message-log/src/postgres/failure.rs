@@ -1,0 +1,93 @@
+//! What PostgreSQL's errors mean for a log.
+
+use crate::Error;
+
+/// What to do about a failed transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No room on the database's disk.
+    NoRoom,
+    /// Others were in the way; the same again may work.
+    Contended,
+    /// The database cannot do it just now.
+    Away,
+    /// The connection is of no more use.
+    Broken,
+    /// One of the operations is at fault.
+    Operation,
+}
+
+impl Kind {
+    pub fn of(error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(cause) => cause.code().map_or(Self::Operation, |code| Self::of_state(&code)),
+            sqlx::Error::Encode(_)
+            | sqlx::Error::Decode(_)
+            | sqlx::Error::ColumnDecode { .. }
+            | sqlx::Error::RowNotFound => Self::Operation,
+            _ => Self::Broken,
+        }
+    }
+
+    /// By the SQLSTATE.
+    fn of_state(code: &str) -> Self {
+        match code {
+            // Disk full.
+            "53100" => Self::NoRoom,
+            // Serialization failure, deadlock, a lock not to be had in time.
+            "40001" | "40P01" | "55P03" => Self::Contended,
+            // Ended by an administrator, a crash, a start, a time limit on standing still; a standby that took over the
+            // address and cannot be written.
+            "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => Self::Broken,
+            _ => match code.get(..2) {
+                // Connections.
+                Some("08") => Self::Broken,
+                // Too few resources, cancelled, the system around it, errors inside of it.
+                Some("53" | "57" | "58" | "XX" | "F0") => Self::Away,
+                _ => Self::Operation,
+            },
+        }
+    }
+}
+
+/// What a caller of the log is told.
+pub(super) fn outward(error: sqlx::Error) -> Error {
+    match Kind::of(&error) {
+        Kind::NoRoom | Kind::Contended | Kind::Away | Kind::Broken => Error::Unavailable(error.to_string()),
+        Kind::Operation => Error::Other(error.to_string()),
+    }
+}
+
+/// A database that does not answer.
+pub(super) fn silent() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the database does not answer"))
+}
+
+/// A row that means nothing to this build.
+pub(super) fn unreadable(what: &str, text: &str) -> sqlx::Error {
+    sqlx::Error::Decode(format!("a row has the unknown {what} {text:?}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_apart_what_passes_from_what_does_not() {
+        let cases = [
+            ("53100", Kind::NoRoom),
+            ("53300", Kind::Away),
+            ("40P01", Kind::Contended),
+            ("57P01", Kind::Broken),
+            ("57014", Kind::Away),
+            ("08006", Kind::Broken),
+            ("23505", Kind::Operation),
+            ("22021", Kind::Operation),
+        ];
+        for (code, kind) in cases {
+            assert_eq!(Kind::of_state(code), kind, "{code}");
+        }
+        assert!(matches!(outward(sqlx::Error::PoolTimedOut), Error::Unavailable(_)));
+        assert!(matches!(outward(silent()), Error::Unavailable(_)));
+    }
+}

@@ -1,0 +1,72 @@
+//! The order of what concerns one key. Before a transaction reads or writes anything that depends on an ordering key or
+//! on a key of a repeat, it locks these keys, in one order and before every row: so two nodes that append with one key
+//! see each other's message, a message that ends sees who came to stand behind it, and nobody waits in a circle.
+
+use std::borrow::Cow;
+
+use sqlx::PgConnection;
+
+use super::operation::{Change, Operation, Work};
+use super::options::LockSpace;
+use super::text::text;
+
+/// The kind of a key keeps the hashes of both apart; a hash shared by two keys makes one wait for the other, no more.
+/// `$2` to `$4` are keys, `$5` messages whose keys move on.
+pub(super) const LOCK: &str = "
+SELECT pg_advisory_xact_lock($1, wanted.hash) FROM (
+    SELECT DISTINCT hashtext(k.kind || k.flow_id || ' ' || k.key) AS hash FROM (
+        SELECT v.kind, v.flow_id, v.key FROM unnest($2::text[], $3::text[], $4::text[]) AS v(kind, flow_id, key)
+        UNION ALL
+        SELECT 'order ', m.flow_id, m.ordering_key FROM unnest($5::bigint[]) AS v(seq)
+        CROSS JOIN LATERAL (SELECT f.flow_id, f.ordering_key FROM messages AS f WHERE f.seq = v.seq OFFSET 0) AS m
+        WHERE m.ordering_key IS NOT NULL
+    ) AS k ORDER BY hash
+) AS wanted";
+
+/// Locks the keys of a group.
+pub(super) async fn lock(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    operations: &[Operation],
+) -> Result<(), sqlx::Error> {
+    let mut keys: Vec<(&str, &str, Cow<'_, str>)> = Vec::new();
+    let mut ended = Vec::new();
+    for operation in operations {
+        match &operation.work {
+            Work::Append(message) => {
+                let flow = message.flow_id.as_str();
+                keys.extend(message.ordering_key.as_deref().map(|key| ("order ", flow, text(key))));
+                keys.extend(message.dedupe.iter().map(|dedupe| ("repeat ", flow, text(&dedupe.key))));
+            }
+            Work::Settle(change) => ended.extend(Some(change.seq).filter(|_| Change::ends_order(change))),
+            Work::Checkpoint(_) => {}
+        }
+    }
+    run(conn, space, keys, ended).await
+}
+
+/// Locks the keys that messages are ordered by.
+pub(super) async fn lock_order_of(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    messages: Vec<i64>,
+) -> Result<(), sqlx::Error> {
+    run(conn, space, Vec::new(), messages).await
+}
+
+async fn run(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    keys: Vec<(&str, &str, Cow<'_, str>)>,
+    messages: Vec<i64>,
+) -> Result<(), sqlx::Error> {
+    if keys.is_empty() && messages.is_empty() {
+        return Ok(());
+    }
+    let kinds: Vec<&str> = keys.iter().map(|(kind, _, _)| *kind).collect();
+    let flows: Vec<&str> = keys.iter().map(|(_, flow, _)| *flow).collect();
+    let keys: Vec<Cow<'_, str>> = keys.into_iter().map(|(_, _, key)| key).collect();
+    let query = sqlx::query(LOCK).bind(space.keys).bind(kinds).bind(flows).bind(keys).bind(messages);
+    query.execute(conn).await?;
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Lists of one flow's messages, newest first.
+
+use std::borrow::Cow;
+
+use sqlx::{PgPool, Postgres, QueryBuilder, Row};
+
+use super::append::each;
+use super::failure::outward;
+use super::row::{self, fixed_columns, present_columns};
+use super::text::text;
+use crate::{Cursor, Error, Filter, MessagePage, Position};
+
+/// Longest text to search for, in bytes.
+const SEARCH_LIMIT: usize = 1_000;
+
+const COUNT: &str = "SELECT count(*)";
+
+const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
+
+pub(super) async fn list(reader: &PgPool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+    check(filter)?;
+    read(reader, filter, position).await.map_err(outward)
+}
+
+async fn read(reader: &PgPool, filter: &Filter, position: Position) -> Result<MessagePage, sqlx::Error> {
+    let mut snapshot = reader.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let total: i64 = query(COUNT, filter).build().fetch_one(&mut *snapshot).await?.try_get(0)?;
+    let limit = match position {
+        Position::Page(page) => page.limit,
+        Position::After { limit, .. } => limit,
+    };
+    let rows = page(filter, position, limit).build().fetch_all(&mut *snapshot).await?;
+    snapshot.commit().await?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let messages = rows.iter().take(limit).map(row::message).collect::<Result<Vec<_>, _>>()?;
+    let more = rows.len() > limit;
+    let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
+    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
+}
+
+fn check(filter: &Filter) -> Result<(), Error> {
+    if filter.search.as_ref().is_some_and(|text| text.len() > SEARCH_LIMIT) {
+        let message = format!("may have at most {SEARCH_LIMIT} bytes");
+        return Err(Error::State(kanat_model::Error::field("search", message)));
+    }
+    if filter.ids.len() > Filter::MAX_IDS {
+        let message = format!("may name at most {} messages", Filter::MAX_IDS);
+        return Err(Error::State(kanat_model::Error::field("ids", message)));
+    }
+    Ok(())
+}
+
+/// One more than asked for says whether there is a next page.
+pub(super) fn page(filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Postgres> {
+    let mut page = query(PAGE, filter);
+    if let Position::After { cursor, .. } = position {
+        page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
+        page.push(", ").push_bind(cursor.seq).push(")");
+    }
+    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    if let Position::Page(page_asked) = position {
+        page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
+    }
+    page
+}
+
+/// `columns` of the messages that the filter finds.
+fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(columns);
+    if filter.ids.is_empty() {
+        query.push(" FROM messages AS m");
+    } else {
+        // Apart from the rest, or all of the flow's messages would be read in the order of the list to find them.
+        query.push(" FROM (SELECT * FROM messages WHERE id = ANY(");
+        query.push_bind(each(&filter.ids, |id| owned(id.as_str()))).push(") OFFSET 0) AS m");
+    }
+    // Without columns or a search of it, the body is not read.
+    if columns != COUNT || filter.search.is_some() {
+        query.push(" JOIN bodies AS b ON b.seq = m.seq");
+    }
+    query.push(" WHERE m.flow_id = ").push_bind(owned(filter.flow_id.as_str()));
+    query.push(" AND m.account_id = ").push_bind(owned(filter.tenant.account_id.as_str()));
+    query.push(" AND m.environment_id = ").push_bind(owned(filter.tenant.environment_id.as_str()));
+    if let Some(status) = filter.status {
+        query.push(" AND m.status = ").push_bind(status.as_str());
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND m.received_at >= ").push_bind(since.as_millis());
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND m.received_at < ").push_bind(until.as_millis());
+    }
+    if let Some(text) = &filter.search {
+        search(&mut query, text);
+    }
+    query
+}
+
+/// Bodies may be any bytes, so they are searched in a form that every one has: see [`escaped`].
+fn search(query: &mut QueryBuilder<Postgres>, wanted: &str) {
+    let plain = pattern(&text(wanted));
+    query.push(" AND (lower(m.id) LIKE ").push_bind(plain.clone());
+    query.push(" OR lower(m.error_message COLLATE \"C\") LIKE ").push_bind(plain.clone());
+    query.push(" OR lower(m.error_field COLLATE \"C\") LIKE ").push_bind(plain);
+    query.push(" OR lower(encode(coalesce(b.payload, b.raw_body), 'escape') COLLATE \"C\") LIKE ");
+    query.push_bind(pattern(&escaped(wanted))).push(")");
+}
+
+/// As PostgreSQL's `encode(..., 'escape')` writes the bytes of a text.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            0 | 0x80.. => out.push_str(&format!("\\{byte:03o}")),
+            _ => out.push(char::from(byte)),
+        }
+    }
+    out
+}
+
+/// Finds `text` as it stands, anywhere, in any case of ASCII letters.
+fn pattern(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 2);
+    pattern.push('%');
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c.to_ascii_lowercase());
+    }
+    pattern.push('%');
+    pattern
+}
+
+fn owned(text: &str) -> String {
+    Cow::into_owned(self::text(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_for_the_text_itself() {
+        assert_eq!(pattern("50%_A\\b"), "%50\\%\\_a\\\\b%");
+        assert_eq!(escaped("a\\ü\0"), "a\\\\\\303\\274\\000");
+    }
+}

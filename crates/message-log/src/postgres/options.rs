@@ -1,0 +1,159 @@
+//! How the database is reached, and how much of it is used.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool};
+
+pub use crate::sqlite::Durability;
+
+use crate::Error;
+
+/// A call that finds no free connection for so long fails.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest that a call waits for the database to come back, or for a new connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const STATEMENTS: usize = 200;
+
+/// What every connection is told. Transactions of ours are short: one that stands still belongs to a process that was
+/// stopped, and must not keep the others from the keys and rows that it holds, so the database ends it first.
+const SETTINGS: &[(&str, &str)] = &[
+    ("idle_in_transaction_session_timeout", "5s"),
+    ("lock_timeout", "10s"),
+    ("statement_timeout", "30s"),
+    // All our statements find their rows by an index, one by one, and are planned once: a table that was empty when
+    // the database last counted its rows must not be read as a whole later. So what is cheap for few rows and dear for
+    // many is off, and a page is no dearer than the rows in it.
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("enable_material", "off"),
+    ("random_page_cost", "0.01"),
+    ("seq_page_cost", "0.01"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
+    ("client_min_messages", "warning"),
+    // Whatever the server's own defaults are.
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+];
+
+/// How the log is kept.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The schema that the tables stand in, so that the database may hold other things: a letter, then at most 40
+    /// letters, digits and `_`, all in lower case.
+    pub schema: String,
+    pub durability: Durability,
+    /// Operations that may wait for a writer; appends beyond it are refused as full.
+    pub queue: usize,
+    /// Bytes of message bodies that may wait for a writer; appends beyond it are refused as full.
+    pub queue_bytes: usize,
+    /// Connections that write groups at the same time; what has an ordering key or is checked for repeats has one
+    /// more to itself.
+    pub writers: usize,
+    /// Most connections for reading: lists, searches, streams.
+    pub readers: u32,
+    /// Most connections for claims, leases and everything else that writes outside of groups.
+    pub workers: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            schema: "kanat_log".to_owned(),
+            durability: Durability::Full,
+            queue: 8_192,
+            queue_bytes: 64 * 1024 * 1024,
+            writers: 2,
+            readers: 4,
+            workers: 4,
+        }
+    }
+}
+
+/// The ways to the database.
+#[derive(Debug, Clone)]
+pub(super) struct Connecting {
+    pub schema: String,
+    /// For the advisory locks of this schema alone.
+    pub space: LockSpace,
+    pub options: PgConnectOptions,
+}
+
+/// Advisory locks belong to the whole database, so those of each schema have numbers of their own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LockSpace {
+    /// The first of two numbers.
+    pub keys: i32,
+    /// The upper ten bits of one number, never zero.
+    pub groups: i64,
+}
+
+impl Connecting {
+    /// Errors when the address or the schema's name cannot be used; neither is repeated, for the password's sake.
+    pub fn new(address: &str, options: &Options) -> Result<Self, Error> {
+        if !is_schema_name(&options.schema) {
+            return Err(Error::Other(format!("{:?} is no name for a schema", options.schema)));
+        }
+        let connect = PgConnectOptions::from_str(address)
+            .map_err(|_| Error::Other("this is no address of a PostgreSQL database".to_owned()))?;
+        let synchronous_commit = match options.durability {
+            Durability::Full => "on",
+            Durability::RelaxedMayLoseAckedMessages => "off",
+        };
+        let connect = connect
+            .application_name("kanat message log")
+            .statement_cache_capacity(STATEMENTS)
+            .options(SETTINGS.iter().copied())
+            .options([("search_path", options.schema.as_str()), ("synchronous_commit", synchronous_commit)])
+            .disable_statement_logging();
+        Ok(Self { schema: options.schema.clone(), space: LockSpace::of(&options.schema), options: connect })
+    }
+
+    pub fn pool(&self, connections: u32) -> PgPool {
+        let pool = PgPoolOptions::new().max_connections(connections.max(1)).acquire_timeout(ACQUIRE_TIMEOUT);
+        pool.connect_lazy_with(self.options.clone())
+    }
+}
+
+impl LockSpace {
+    fn of(schema: &str) -> Self {
+        let hash = Sha256::digest(format!("kanat message log {schema}"));
+        let keys = i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
+        let groups = i64::from(u16::from_be_bytes([hash[4], hash[5]]) % 1_023) + 1;
+        Self { keys, groups }
+    }
+}
+
+fn is_schema_name(text: &str) -> bool {
+    let mut letters = text.bytes();
+    letters.next().is_some_and(|first| first.is_ascii_lowercase())
+        && text.len() <= 41
+        && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_names_that_need_no_quotes() {
+        for good in ["kanat_log", "a", "log2"] {
+            assert!(is_schema_name(good), "{good}");
+        }
+        for bad in ["", "2log", "_log", "Kanat", "a-b", "a; drop table x", "ü", &"a".repeat(42)] {
+            assert!(!is_schema_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn says_nothing_of_a_password() {
+        let options = Options::default();
+        let error = Connecting::new("postgres://me:hunter2@host:no_port/x", &options).unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}

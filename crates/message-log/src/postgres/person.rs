@@ -1,0 +1,130 @@
+//! What a person decides about a message: to retry it, or that it needs no delivery.
+
+use kanat_model::Timestamp;
+use kanat_model::id::MessageId;
+use kanat_model::message::Status;
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+
+use super::change::advance;
+use super::failure::{outward, unreadable};
+use super::options::LockSpace;
+use super::text::text;
+use super::transaction::Transaction;
+use super::{keys, row, sequence};
+use crate::{Error, Tenant, TraceRecord};
+
+pub(super) const FIND: &str = "
+SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
+WHERE m.id = $1 AND m.account_id = $2 AND m.environment_id = $3";
+
+/// Looks again, and keeps others from changing it.
+pub(super) const HOLD: &str = "
+SELECT m.seq, m.status, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
+WHERE m.seq = $1 FOR UPDATE";
+
+const RETRY: &str = "
+UPDATE messages SET status = 'received', token = $2, owner = '', due_at = $3, completed_at = NULL,
+    flow_version = coalesce($4, flow_version), max_attempts = attempts + granted_attempts
+WHERE seq = $1";
+
+const DISCARD: &str = "
+UPDATE messages SET status = 'discarded', token = $2, owner = '', due_at = NULL, completed_at = $3 WHERE seq = $1";
+
+const RECORD: &str = "
+INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, trace)
+SELECT seq, token, $2, status, attempts, due_at, error_kind, error_message, error_field, error_expression, $3
+FROM messages WHERE seq = $1";
+
+/// What is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// A dead letter goes back into the backlog. One with an ordering key goes behind the message that its key is at,
+    /// and before those that wait: it came before them.
+    Retry { flow_version: Option<u32> },
+    /// A dead letter, or a message that waits, comes to its end.
+    Discard,
+}
+
+/// A message as it was found.
+struct Found {
+    seq: i64,
+    status: Status,
+    attempts: u32,
+    ordered: bool,
+}
+
+pub(super) async fn decide(
+    workers: &PgPool,
+    space: LockSpace,
+    tenant: &Tenant,
+    id: &MessageId,
+    decision: Decision,
+) -> Result<(), Error> {
+    let mut conn = workers.begin().await.map_err(outward)?;
+    let query = sqlx::query(FIND).bind(text(id.as_str()));
+    let query = query.bind(text(tenant.account_id.as_str())).bind(text(tenant.environment_id.as_str()));
+    let not_found = || Error::NotFound(id.as_str().to_owned());
+    let row = query.fetch_optional(&mut *conn).await.map_err(outward)?.ok_or_else(not_found)?;
+    let seen = found(&row).map_err(outward)?;
+    if seen.ordered {
+        keys::lock_order_of(&mut conn, space, vec![seen.seq]).await.map_err(outward)?;
+    }
+    let row = sqlx::query(HOLD).bind(seen.seq).fetch_optional(&mut *conn).await.map_err(outward)?;
+    let found = found(&row.ok_or_else(not_found)?).map_err(outward)?;
+    match decision {
+        Decision::Retry { .. } => found.status.retry(),
+        Decision::Discard => found.status.discard(),
+    }
+    .map_err(Error::State)?;
+    let taken = sequence::take(&mut conn, space, 1).await.map_err(outward)?;
+    let mut tx = Transaction { conn: &mut conn, now: Timestamp::now(), taken };
+    write(&mut tx, &found, decision).await.map_err(outward)?;
+    conn.commit().await.map_err(outward)
+}
+
+async fn write(tx: &mut Transaction<'_>, found: &Found, decision: Decision) -> Result<(), sqlx::Error> {
+    let event = tx.next_seq()?;
+    let now = tx.now.as_millis();
+    let stage = match decision {
+        Decision::Retry { flow_version } => {
+            let due_at = (!found.ordered).then_some(now.max(0));
+            let query = sqlx::query(RETRY).bind(found.seq).bind(event).bind(due_at).bind(flow_version.map(i64::from));
+            query.execute(&mut *tx.conn).await?;
+            "retried"
+        }
+        Decision::Discard => {
+            sqlx::query(DISCARD).bind(found.seq).bind(event).bind(now).execute(&mut *tx.conn).await?;
+            "discarded"
+        }
+    };
+    if found.ordered {
+        advance(tx, vec![found.seq]).await?;
+    }
+    let trace = trace(tx.now, found.attempts, stage)?;
+    sqlx::query(RECORD).bind(found.seq).bind(now).bind(trace).execute(&mut *tx.conn).await?;
+    Ok(())
+}
+
+fn found(row: &PgRow) -> Result<Found, sqlx::Error> {
+    let status: &str = row.try_get("status")?;
+    let status = Status::parse(status).ok_or_else(|| unreadable("status", status))?;
+    let attempts = row::whole(row, "attempts")?;
+    Ok(Found { seq: row.try_get("seq")?, status, attempts, ordered: row.try_get("ordered")? })
+}
+
+fn trace(at: Timestamp, attempt: u32, stage: &str) -> Result<String, sqlx::Error> {
+    let trace = [TraceRecord {
+        at,
+        stage: stage.to_owned(),
+        name: "person".to_owned(),
+        status: "ok".to_owned(),
+        duration_ms: 0,
+        request: None,
+        response: None,
+        error: None,
+        attempt,
+    }];
+    serde_json::to_string(&trace).map_err(|error| sqlx::Error::Encode(Box::new(error)))
+}

@@ -1,0 +1,76 @@
+//! Plans beside the messages that were accepted under them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use sqlx::{PgPool, Row};
+
+use super::append::each;
+use super::row;
+use super::text::text;
+use crate::SavedPlan;
+
+const SAVE: &str = "
+INSERT INTO saved_plans (flow_id, version, body, saved_at)
+SELECT v.flow_id, v.version, v.body, $4 FROM unnest($1::text[], $2::bigint[], $3::bytea[]) AS v(flow_id, version, body)
+ON CONFLICT (flow_id, version) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at";
+
+/// A message may be written so much later than it arrived.
+const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
+
+pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = $1 AND version = $2";
+
+/// Older ones of a flow that has a newer one, that nothing kept refers to.
+pub(super) const UNUSED: &str = "
+SELECT p.flow_id, p.version FROM saved_plans AS p
+WHERE p.saved_at <= $1
+    AND (SELECT true FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version > p.version LIMIT 1)
+    AND (SELECT true FROM messages AS m WHERE m.flow_id = p.flow_id AND m.flow_version = p.version LIMIT 1) IS NULL";
+
+/// Looks again at what came after the long look of `UNUSED`.
+pub(super) const DROP: &str = "
+DELETE FROM saved_plans AS p
+WHERE p.flow_id = $1 AND p.version = $2 AND p.saved_at <= $3 AND NOT EXISTS (
+    SELECT 1 FROM messages AS m WHERE m.flow_id = $1 AND m.received_at >= $4 AND m.flow_version = $2)";
+
+pub(super) async fn save(workers: &PgPool, mut plans: Vec<SavedPlan>) -> Result<(), sqlx::Error> {
+    // One statement does not write a row twice, and every process writes the rows in one order.
+    plans.sort_by(|one, other| (one.flow_id.as_str(), one.version).cmp(&(other.flow_id.as_str(), other.version)));
+    plans.dedup_by(|later, earlier| {
+        let same = (&later.flow_id, later.version) == (&earlier.flow_id, earlier.version);
+        if same {
+            earlier.body = std::mem::take(&mut later.body);
+        }
+        same
+    });
+    sqlx::query(SAVE)
+        .bind(each(&plans, |plan| text(plan.flow_id.as_str())))
+        .bind(each(&plans, |plan| i64::from(plan.version)))
+        .bind(each(&plans, |plan| plan.body.as_ref()))
+        .bind(Timestamp::now().as_millis())
+        .execute(workers)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn get(reader: &PgPool, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, sqlx::Error> {
+    let query = sqlx::query(GET).bind(text(flow_id.as_str())).bind(i64::from(version));
+    query.fetch_optional(reader).await?.map(|row| row::bytes(&row, "body")).transpose()
+}
+
+/// Drops plans saved before an instant that nothing needs any more.
+pub(super) async fn drop_unused(workers: &PgPool, saved_before: Timestamp) -> Result<(), sqlx::Error> {
+    let checked_at = Timestamp::now();
+    for row in sqlx::query(UNUSED).bind(saved_before.as_millis()).fetch_all(workers).await? {
+        sqlx::query(DROP)
+            .bind(row.try_get::<String, _>(0)?)
+            .bind(row.try_get::<i64, _>(1)?)
+            .bind(checked_at.as_millis())
+            .bind(checked_at.before(ARRIVAL_SLACK).as_millis())
+            .execute(workers)
+            .await?;
+    }
+    Ok(())
+}

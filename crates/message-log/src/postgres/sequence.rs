@@ -1,0 +1,86 @@
+//! The numbers of events, and how far they may be read.
+//!
+//! Transactions of several processes take numbers from one sequence and commit in any order. So that no reader of the
+//! stream passes a number that is still to be committed, every transaction first takes a shared advisory lock that is
+//! named by the last number given so far, and keeps it to its end: all its numbers are greater. A reader looks at the
+//! sequence, then at the locks, and reads up to the lowest of them all. A lock that is taken after it looked is of a
+//! transaction whose numbers are greater than those that it saw given.
+
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Row};
+
+use super::failure::unreadable;
+use super::options::LockSpace;
+
+/// The bits of a lock's number that hold a number of the sequence; above them is the schema's own.
+const NUMBER_BITS: u32 = 53;
+
+/// What a transaction took before it wrote.
+pub(super) struct Taken {
+    /// The transaction's id, by which its fate is asked when the connection breaks.
+    pub transaction: String,
+    /// In ascending order.
+    pub seqs: std::vec::IntoIter<i64>,
+}
+
+impl Taken {
+    /// The next number; errors when more are asked for than were taken.
+    pub fn next(&mut self) -> Result<i64, sqlx::Error> {
+        self.seqs.next().ok_or_else(|| sqlx::Error::Encode("a group wrote more events than it may".into()))
+    }
+}
+
+/// Begins a transaction and takes numbers for it, in one round trip.
+pub(super) async fn begin(conn: &mut PgConnection, space: LockSpace, count: usize) -> Result<Taken, sqlx::Error> {
+    let text = format!("BEGIN; {}", statements(space, count));
+    read(sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(conn).await?)
+}
+
+/// Takes numbers for the transaction under way.
+pub(super) async fn take(conn: &mut PgConnection, space: LockSpace, count: usize) -> Result<Taken, sqlx::Error> {
+    read(sqlx::raw_sql(AssertSqlSafe(statements(space, count))).fetch_all(conn).await?)
+}
+
+/// All events up to this one that were ever written can be seen.
+pub(super) async fn horizon(pool: &PgPool, space: LockSpace) -> Result<i64, sqlx::Error> {
+    let rows = sqlx::raw_sql(AssertSqlSafe(horizon_statements(space))).fetch_all(pool).await?;
+    let bounds = rows.iter().map(|row| row.try_get::<Option<i64>, _>(0)).collect::<Result<Vec<_>, _>>()?;
+    Ok(bounds.into_iter().flatten().min().unwrap_or(0))
+}
+
+fn statements(space: LockSpace, count: usize) -> String {
+    let last = last_given();
+    format!(
+        "SELECT pg_current_xact_id()::text,
+            pg_advisory_xact_lock_shared(({}::bigint << {NUMBER_BITS}) | ({last})) FROM events;
+         SELECT nextval('events') FROM generate_series(1, {count})",
+        space.groups
+    )
+}
+
+/// One after the other, as two statements of one round trip.
+fn horizon_statements(space: LockSpace) -> String {
+    let last = last_given();
+    let mask = (1_i64 << NUMBER_BITS) - 1;
+    format!(
+        "SELECT {last} FROM events;
+         SELECT min(held.number & {mask}) FROM (
+            SELECT (classid::bigint << 32) | objid::bigint AS number FROM pg_locks
+            WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         ) AS held WHERE held.number >> {NUMBER_BITS} = {}",
+        space.groups
+    )
+}
+
+fn last_given() -> &'static str {
+    "last_value - CASE WHEN is_called THEN 0 ELSE 1 END"
+}
+
+fn read(rows: Vec<sqlx::postgres::PgRow>) -> Result<Taken, sqlx::Error> {
+    let mut rows = rows.into_iter();
+    let first = rows.next().ok_or_else(|| unreadable("transaction", ""))?;
+    let transaction = first.try_get(0)?;
+    let mut seqs = rows.map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+    seqs.sort_unstable();
+    Ok(Taken { transaction, seqs: seqs.into_iter() })
+}

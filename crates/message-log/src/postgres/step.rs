@@ -1,0 +1,66 @@
+//! The outputs of steps that succeeded, many at a time.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlx::Row;
+
+use super::append::each;
+use super::text::text;
+use super::transaction::Transaction;
+use crate::{Settled, StepCheckpoint};
+
+/// The numbers of the rows whose lease is good; the messages cannot change hands before the transaction ends.
+pub(super) const HELD: &str = "
+SELECT v.number FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[]) AS v(number, seq, owner, token)
+CROSS JOIN LATERAL (
+    SELECT true FROM messages AS m WHERE m.seq = v.seq AND m.owner = v.owner AND m.token = v.token FOR SHARE) AS held";
+
+pub(super) const SAVE: &str = "
+INSERT INTO steps (message, name, status, output)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[])
+ON CONFLICT (message, name) DO UPDATE SET status = excluded.status, output = excluded.output";
+
+/// Keeps the outputs whose leases are good.
+pub(super) async fn checkpoint(
+    tx: &mut Transaction<'_>,
+    checkpoints: &[(usize, &StepCheckpoint)],
+) -> Result<Vec<(usize, Settled)>, sqlx::Error> {
+    if checkpoints.is_empty() {
+        return Ok(Vec::new());
+    }
+    let held = held(tx, checkpoints).await?;
+    let good = |at: &usize| held.contains(&i64::try_from(*at).unwrap_or(-1));
+    // One statement does not write a row twice: of two outputs of one step, the later one.
+    let kept: HashMap<(i64, &str), &StepCheckpoint> = checkpoints
+        .iter()
+        .filter(|(at, _)| good(at))
+        .map(|(_, checkpoint)| ((checkpoint.lease.seq, checkpoint.name.as_str()), *checkpoint))
+        .collect();
+    let mut kept: Vec<&StepCheckpoint> = kept.into_values().collect();
+    kept.sort_by(|one, other| (one.lease.seq, &one.name).cmp(&(other.lease.seq, &other.name)));
+    if !kept.is_empty() {
+        sqlx::query(SAVE)
+            .bind(each(&kept, |checkpoint| checkpoint.lease.seq))
+            .bind(each(&kept, |checkpoint| text(&checkpoint.name)))
+            .bind(each(&kept, |checkpoint| i64::from(checkpoint.status)))
+            .bind(each(&kept, |checkpoint| checkpoint.output.as_ref()))
+            .execute(&mut *tx.conn)
+            .await?;
+    }
+    let settled = |at: &usize| if good(at) { Settled::Done } else { Settled::Fenced };
+    Ok(checkpoints.iter().map(|(at, _)| (*at, settled(at))).collect())
+}
+
+async fn held(tx: &mut Transaction<'_>, checkpoints: &[(usize, &StepCheckpoint)]) -> Result<HashSet<i64>, sqlx::Error> {
+    // Rows are locked in the order of the messages, by every transaction.
+    let mut checkpoints = checkpoints.to_vec();
+    checkpoints.sort_by_key(|(_, checkpoint)| checkpoint.lease.seq);
+    let rows = sqlx::query(HELD)
+        .bind(each(&checkpoints, |(at, _)| i64::try_from(*at).unwrap_or(-1)))
+        .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.seq))
+        .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.owner.as_str()))
+        .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.token))
+        .fetch_all(&mut *tx.conn)
+        .await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
+}

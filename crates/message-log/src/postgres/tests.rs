@@ -1,0 +1,97 @@
+//! What only the PostgreSQL log promises: several processes on one log, days, a database that goes away, its query
+//! plans. Its contract, too.
+
+mod days;
+mod nodes;
+mod outage;
+mod proxy;
+mod query_plan;
+
+use std::sync::Arc;
+
+use kanat_testing_postgres::Database;
+use sqlx::PgConnection;
+
+use super::options::Connecting;
+use super::{Options, PostgresLog, writer};
+use crate::contract::Harness;
+use crate::{Error, MessageLog};
+
+struct Place {
+    database: Database,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { database: Database::fresh() }
+    }
+
+    async fn open_with(&self, options: Options) -> Arc<PostgresLog> {
+        Arc::new(PostgresLog::open(self.database.url(), options).await.unwrap())
+    }
+
+    fn connecting(&self) -> Connecting {
+        Connecting::new(self.database.url(), &Options::default()).unwrap()
+    }
+
+    /// A connection of another program.
+    async fn connect(&self) -> PgConnection {
+        writer::connect(&self.connecting()).await.unwrap()
+    }
+}
+
+#[async_trait::async_trait]
+impl Harness for Place {
+    async fn open(&self) -> Arc<dyn MessageLog> {
+        self.open_with(Options::default()).await
+    }
+}
+
+crate::message_log_contract!(Place::new());
+
+#[tokio::test]
+async fn refuses_a_schema_of_a_newer_build() {
+    let place = Place::new();
+    place.open().await.close().await;
+    let mut conn = place.connect().await;
+    sqlx::raw_sql("INSERT INTO schema_version (version) VALUES (4711)").execute(&mut conn).await.unwrap();
+    let opened = PostgresLog::open(place.database.url(), Options::default()).await;
+    assert!(matches!(opened, Err(Error::NewerSchema { found: 4_711, .. })));
+}
+
+#[tokio::test]
+async fn is_made_once_by_many_that_open_it_at_once() {
+    let place = Place::new();
+    let opened = futures::future::join_all((0..4).map(|_| place.open())).await;
+    for log in opened {
+        log.ping().await.unwrap();
+        log.close().await;
+    }
+}
+
+#[tokio::test]
+async fn keeps_logs_of_two_schemas_in_one_database_apart() {
+    let place = Place::new();
+    let other = Options { schema: "other_log".to_owned(), ..Options::default() };
+    let (one, other) = (place.open().await, place.open_with(other).await);
+    let flow = kanat_model::id::FlowId::generate();
+    let sent = crate::contract::message(&flow);
+    one.append(sent.clone()).await.unwrap();
+    let tenant = crate::Tenant { account_id: sent.account_id, environment_id: sent.environment_id };
+    assert!(one.get(&tenant, &sent.id).await.unwrap().is_some());
+    assert!(other.get(&tenant, &sent.id).await.unwrap().is_none());
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn commits_to_the_disk_unless_told_otherwise() {
+    let place = Place::new();
+    let relaxed = Options { durability: super::Durability::RelaxedMayLoseAckedMessages, ..Options::default() };
+    for (options, expected) in [(Options::default(), "on"), (relaxed, "off")] {
+        let connecting = Connecting::new(place.database.url(), &options).unwrap();
+        let mut conn = writer::connect(&connecting).await.unwrap();
+        let found: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut conn).await.unwrap();
+        assert_eq!(found, expected);
+    }
+}

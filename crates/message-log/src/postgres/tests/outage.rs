@@ -1,0 +1,204 @@
+//! A database that goes away, stands still, or breaks off in the middle.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
+use kanat_model::message::Status;
+use kanat_testing_postgres::{Cluster, Durability, Programs, Stop};
+
+use super::Place;
+use super::proxy::{Break, Proxy};
+use crate::contract::{leased, message, settlement, tenant};
+use crate::postgres::{Options, PostgresLog};
+use crate::{
+    Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, Outcome, Place as Where, Position, Room, Settled,
+};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+struct Node {
+    log: Arc<PostgresLog>,
+    boot: BootId,
+    flow: FlowId,
+}
+
+impl Node {
+    async fn start(url: &str, options: Options) -> Self {
+        let node = Self {
+            log: Arc::new(PostgresLog::open(url, options).await.unwrap()),
+            boot: BootId::generate(),
+            flow: FlowId::generate(),
+        };
+        node.log.open_lease(&node.boot, &NodeId::generate(), HOUR).await.unwrap();
+        node
+    }
+
+    fn message(&self) -> NewMessage {
+        NewMessage { place: Where::Leased(self.boot.clone()), ..message(&self.flow) }
+    }
+
+    /// Sends until it is taken, as a sender that is told to come back does.
+    async fn send(&self) -> Lease {
+        loop {
+            match self.log.append(self.message()).await {
+                Ok(appended) => return leased(appended),
+                Err(Error::Unavailable(_) | Error::Full) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    async fn deliver(&self, lease: &Lease) -> Settled {
+        loop {
+            match self.log.settle(&settlement(lease, 1, Outcome::Delivered)).await {
+                Ok(settled) => return settled,
+                Err(Error::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    async fn ids(&self, status: Option<Status>) -> HashSet<MessageId> {
+        let filter = Filter { status, ..Filter::flow(tenant(), self.flow.clone()) };
+        let page = Position::Page(kanat_model::page::Page { limit: 100_000, offset: 0 });
+        self.log.list(&filter, page).await.unwrap().messages.into_iter().map(|message| message.id).collect()
+    }
+
+    async fn claim(&self) -> Result<Vec<crate::Claimed>, Error> {
+        let rooms = vec![Room { flow_id: self.flow.clone(), messages: 10 }];
+        self.log.claim(Claim { owner: self.boot.clone(), rooms }).await
+    }
+}
+
+#[tokio::test]
+async fn acknowledges_what_was_written_although_the_answer_was_lost() {
+    let place = Place::new();
+    let proxy = Proxy::start(place.database.url()).await;
+    let node = Node::start(&proxy.url, Options::default()).await;
+    proxy.break_line(Break::AfterTheCommit);
+    let lease = leased(node.log.append(node.message()).await.unwrap());
+    assert!(proxy.is_intact(), "it broke");
+    assert_eq!(node.ids(None).await.len(), 1);
+    proxy.break_line(Break::AfterTheCommit);
+    assert_eq!(node.log.settle(&settlement(&lease, 1, Outcome::Delivered)).await.unwrap(), Settled::Done);
+    assert!(proxy.is_intact());
+    assert_eq!(node.ids(Some(Status::Delivered)).await.len(), 1);
+
+    node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await.unwrap();
+    proxy.break_line(Break::AfterTheCommit);
+    let claimed = node.claim().await.unwrap();
+    assert!(proxy.is_intact());
+    assert_eq!(node.deliver(&claimed[0].lease).await, Settled::Done);
+    node.log.close().await;
+}
+
+#[tokio::test]
+async fn writes_nothing_of_what_it_refused() {
+    let place = Place::new();
+    let proxy = Proxy::start(place.database.url()).await;
+    let node = Node::start(&proxy.url, Options::default()).await;
+    proxy.break_line(Break::BeforeTheCommit);
+    assert!(matches!(node.log.append(node.message()).await, Err(Error::Unavailable(_))));
+    assert!(proxy.is_intact(), "it broke");
+    assert_eq!(node.ids(None).await.len(), 0);
+    let lease = node.send().await;
+    proxy.break_line(Break::BeforeTheCommit);
+    assert!(node.log.settle(&settlement(&lease, 1, Outcome::Delivered)).await.is_err());
+    assert_eq!(node.deliver(&lease).await, Settled::Done);
+
+    node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await.unwrap();
+    proxy.break_line(Break::BeforeTheCommit);
+    assert!(matches!(node.claim().await, Err(Error::Unavailable(_))));
+    assert_eq!(node.claim().await.unwrap().len(), 1);
+    node.log.close().await;
+}
+
+/// Messages from several senders, while the database stops and starts again.
+async fn survives(stop: Stop) {
+    let cluster = Cluster::start(Programs::find().unwrap(), Durability::OnDisk).unwrap();
+    cluster.create_database("messages").unwrap();
+    let node = Node::start(&cluster.url("messages"), Options::default()).await;
+    let stopped = std::sync::atomic::AtomicBool::new(false);
+    let senders = (0..8).map(|_| async {
+        let mut acknowledged = Vec::new();
+        // At least some before the stop, and some after it.
+        while acknowledged.len() < 60 || !stopped.load(std::sync::atomic::Ordering::SeqCst) {
+            let lease = node.send().await;
+            assert_eq!(node.deliver(&lease).await, Settled::Done);
+            acknowledged.push(lease.message_id);
+        }
+        acknowledged
+    });
+    let outage = async {
+        while node.log.stats().settled < 100 {
+            node.log.changed().changed().await.unwrap();
+        }
+        let cluster = &cluster;
+        tokio::task::block_in_place(|| {
+            cluster.stop(stop).unwrap();
+        });
+        assert!(matches!(node.log.append(node.message()).await, Err(Error::Unavailable(_))));
+        assert!(matches!(node.log.ping().await, Err(Error::Unavailable(_))));
+        tokio::task::block_in_place(|| cluster.start_again().unwrap());
+        stopped.store(true, std::sync::atomic::Ordering::SeqCst);
+    };
+    let (acknowledged, ()) = futures::future::join(join_all(senders), outage).await;
+    let acknowledged: HashSet<MessageId> = acknowledged.into_iter().flatten().collect();
+    let delivered = node.ids(Some(Status::Delivered)).await;
+    assert!(acknowledged.is_subset(&delivered), "{} of {}", delivered.len(), acknowledged.len());
+    node.log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn survives_a_restart_of_the_database() {
+    survives(Stop::Fast).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn survives_a_crash_of_the_database() {
+    survives(Stop::Immediate).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refuses_at_once_what_a_database_that_stands_still_cannot_take() {
+    let cluster = Cluster::start(Programs::find().unwrap(), Durability::OnDisk).unwrap();
+    cluster.create_database("messages").unwrap();
+    let node = Node::start(&cluster.url("messages"), Options { queue: 10, ..Options::default() }).await;
+    node.send().await;
+    cluster.pause().unwrap();
+    let mut taken = Vec::new();
+    let full = loop {
+        let mut append = Box::pin(node.log.append(node.message()));
+        match futures::poll!(append.as_mut()) {
+            std::task::Poll::Pending => taken.push(append),
+            std::task::Poll::Ready(result) => break result,
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(matches!(full, Err(Error::Full)), "{full:?}");
+    cluster.resume().unwrap();
+    for result in join_all(taken).await {
+        assert!(matches!(result.unwrap(), Appended::Leased(_)));
+    }
+    node.log.close().await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_stands_still_is_ended_by_the_database() {
+    let place = Place::new();
+    let node = Node::start(place.database.url(), Options::default()).await;
+    let mut conn = place.connect().await;
+    // As in a process that was stopped in the middle of a group, but with less patience.
+    sqlx::raw_sql("SET idle_in_transaction_session_timeout = '50ms'").execute(&mut conn).await.unwrap();
+    let space = place.connecting().space;
+    crate::postgres::sequence::begin(&mut conn, space, 1).await.unwrap();
+    let begin = node.log.last_event().await.unwrap();
+    node.send().await;
+    let mut changed = node.log.changed();
+    while node.log.last_event().await.unwrap() == begin {
+        changed.changed().await.unwrap();
+    }
+}

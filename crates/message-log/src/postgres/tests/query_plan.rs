@@ -1,0 +1,160 @@
+//! Every statement that grows with the log finds its rows by an index, and those that give rows in an order read them
+//! in it.
+
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Status;
+use kanat_model::page::Page;
+use sqlx::{AssertSqlSafe, PgConnection, Row};
+
+use super::Place;
+use crate::contract::Harness;
+use crate::postgres::day::{self, Day};
+use crate::postgres::{append, change, claim, events, keys, lease, list, person, plan, read, retain, step};
+use crate::{Cursor, EventQuery, Filter, Position, Tenant};
+
+/// The plan that is kept for all values, as every connection of ours uses it.
+async fn explain(conn: &mut PgConnection, statement: &str) -> Vec<String> {
+    let parameters = (1..=30).rev().find(|number| statement.contains(&format!("${number}"))).unwrap_or(0);
+    let values = vec!["NULL"; parameters].join(", ");
+    let execute = if parameters == 0 { "looked_at".to_owned() } else { format!("looked_at({values})") };
+    // Without values nothing is left out, and every day's plan is seen.
+    let text = format!(
+        "SET enable_partition_pruning = off; PREPARE looked_at AS {statement}; EXPLAIN (COSTS OFF) EXECUTE {execute}; DEALLOCATE looked_at"
+    );
+    let rows = sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(conn).await;
+    let rows = rows.unwrap_or_else(|error| panic!("{error} in {statement}"));
+    rows.iter().map(|row| row.get::<String, _>(0)).collect()
+}
+
+fn lists() -> Vec<String> {
+    let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
+    let all = Filter::flow(tenant, FlowId::new("f"));
+    let now = Timestamp::now();
+    let filters = [
+        all.clone(),
+        Filter { status: Some(Status::DeadLetter), ..all.clone() },
+        Filter { since: Some(now), until: Some(now), ..all.clone() },
+        Filter { search: Some("x".to_owned()), ..all },
+    ];
+    let after = Position::After { cursor: Cursor { received_at: now, seq: 1 }, limit: 50 };
+    let positions = [Position::Page(Page { limit: 50, offset: 100 }), after];
+    let pages = filters.iter().flat_map(|filter| positions.iter().map(move |position| (filter, *position)));
+    pages.map(|(filter, position)| list::page(filter, position, 50).sql().as_str().to_owned()).collect()
+}
+
+fn streams() -> Vec<String> {
+    let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
+    let all = EventQuery::after(tenant, 7);
+    let one = EventQuery { flow_id: Some(FlowId::new("f")), status: Some(Status::Received), ..all.clone() };
+    let arrivals = |asked| events::statement(events::ARRIVALS, "m.seq", "m.accepted_as", asked, 9);
+    let transitions = |asked| events::statement(events::TRANSITIONS, "t.seq", "t.status", asked, 9);
+    let streams = [arrivals(&all), arrivals(&one), transitions(&all), transitions(&one)];
+    streams.into_iter().map(|stream| stream.sql().as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn no_statement_reads_a_whole_table() {
+    let place = Place::new();
+    let log = place.open().await;
+    let mut conn = place.connect().await;
+    make_days(&mut conn).await;
+    let ids = Filter { ids: vec![MessageId::new("1")], ..Filter::flow(tenant(), FlowId::new("f")) };
+    let by_ids = list::page(&ids, Position::Page(Page { limit: 50, offset: 0 }), 50);
+    let mut statements = vec![by_ids.sql().as_str().to_owned()];
+    let fixed = [
+        append::FIND_BUSY_KEYS,
+        append::FIND_DUPLICATES,
+        append::INSERT,
+        append::INSERT_KEYS,
+        change::ADVANCE,
+        change::CHANGE,
+        claim::BODIES,
+        claim::CANDIDATES,
+        claim::DEAD_OWNERS,
+        claim::STEPS,
+        claim::WAITING,
+        events::NEXT,
+        keys::LOCK,
+        lease::END,
+        lease::OPEN,
+        lease::RENEW,
+        person::FIND,
+        person::HOLD,
+        plan::DROP,
+        plan::GET,
+        plan::UNUSED,
+        read::CONTENT,
+        read::GET,
+        read::TRACE,
+        retain::DROP_KEYS,
+        retain::DROP_MESSAGES,
+        retain::NEXT_STRETCH,
+        step::HELD,
+        step::SAVE,
+    ];
+    statements.extend(fixed.map(str::to_owned));
+    statements.extend(lists());
+    statements.extend(streams());
+    for statement in statements {
+        let plan = explain(&mut conn, &statement).await;
+        assert!(!plan.iter().any(|line| line.contains("Seq Scan")), "{statement}\n{}", plan.join("\n"));
+    }
+    log.close().await;
+}
+
+#[tokio::test]
+async fn what_is_written_or_looked_for_is_found_one_by_one() {
+    let place = Place::new();
+    let log = place.open().await;
+    let mut conn = place.connect().await;
+    make_days(&mut conn).await;
+    let cases = [
+        (append::FIND_BUSY_KEYS, "(flow_id = v.flow_id) AND (ordering_key = v.ordering_key)"),
+        (append::FIND_DUPLICATES, "(flow_id = v.flow_id) AND (key = v.key)"),
+        (change::ADVANCE, "(flow_id = k.flow_id) AND (ordering_key = k.ordering_key)"),
+        (change::ADVANCE, "(seq = next.seq)"),
+        (change::CHANGE, "(seq = v.seq)"),
+        (claim::BODIES, "(seq = ANY ($1))"),
+        (claim::STEPS, "(message = ANY ($1))"),
+        (keys::LOCK, "(seq = v_1.seq)"),
+        (plan::UNUSED, "(flow_id = p.flow_id)"),
+        (retain::DROP_MESSAGES, "(message = ANY ($"),
+        (step::HELD, "(seq = v.seq)"),
+    ];
+    for (statement, wanted) in cases {
+        let plan = explain(&mut conn, statement).await.join("\n").replace("::text", "").replace("((", "(");
+        assert!(plan.contains(wanted), "{wanted} in {statement}\n{plan}");
+        assert!(!plan.contains("Materialize"), "{statement}\n{plan}");
+    }
+    log.close().await;
+}
+
+#[tokio::test]
+async fn lists_claims_and_streams_read_in_their_order() {
+    let place = Place::new();
+    let log = place.open().await;
+    let mut conn = place.connect().await;
+    make_days(&mut conn).await;
+    let mut statements = lists();
+    statements.extend(streams());
+    statements.push(claim::CANDIDATES.to_owned());
+    for statement in statements {
+        let plan = explain(&mut conn, &statement).await;
+        let sorts = plan.iter().any(|line| line.trim_start_matches([' ', '-', '>']) == "Sort");
+        assert!(!sorts, "{statement}\n{}", plan.join("\n"));
+    }
+    log.close().await;
+}
+
+/// As many days as a log may well have.
+async fn make_days(conn: &mut PgConnection) {
+    let today = day::today(conn).await.unwrap();
+    for number in today - 12..today {
+        day::make_day(conn, &Day::new(number)).await.unwrap();
+    }
+}
+
+fn tenant() -> Tenant {
+    Tenant { account_id: "a".into(), environment_id: "e".into() }
+}

@@ -1,0 +1,122 @@
+//! One transaction: what ends a hold on a message first, then what comes in. So a message that frees its ordering key
+//! lets one that arrives with it be run at once.
+
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use sqlx::PgConnection;
+use tokio::time::timeout;
+
+use super::failure::{Kind, silent};
+use super::operation::{Effect, Operation, Work};
+use super::options::LockSpace;
+use super::sequence::{self, Taken};
+use super::{append, change, keys, step};
+use crate::Settled;
+
+/// Longest that a group may take, above what the database itself allows a statement.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A transaction under way.
+pub(super) struct Transaction<'c> {
+    pub conn: &'c mut PgConnection,
+    pub now: Timestamp,
+    pub taken: Taken,
+}
+
+/// A transaction that did not go through.
+pub(super) enum Failed {
+    /// Nothing of it was written.
+    Undone(sqlx::Error),
+    /// The connection broke when it was to commit.
+    InDoubt(Doubtful),
+}
+
+/// A transaction of which it is not known whether it was written.
+pub(super) struct Doubtful {
+    /// Its id, by which the database knows what became of it.
+    pub transaction: String,
+    /// What it did if it was.
+    pub effects: Vec<Effect>,
+}
+
+impl Transaction<'_> {
+    /// The next place in the log's order.
+    pub fn next_seq(&mut self) -> Result<i64, sqlx::Error> {
+        self.taken.next()
+    }
+}
+
+/// Does all operations or none. Gives an effect for each.
+pub(super) async fn run(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    operations: &[Operation],
+) -> Result<Vec<Effect>, Failed> {
+    let written = timeout(PATIENCE, write(conn, space, operations)).await.unwrap_or_else(|_| Err(silent()));
+    let (transaction, effects) = written.map_err(Failed::Undone)?;
+    kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
+    kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
+    let committed = timeout(PATIENCE, sqlx::raw_sql("COMMIT").execute(&mut *conn)).await;
+    kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
+    kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
+    match committed.unwrap_or_else(|_| Err(silent())) {
+        Ok(_) => Ok(effects),
+        Err(error) if Kind::of(&error) == Kind::Broken => {
+            tracing::warn!(error = %error, "the message log lost its connection at a commit, asking what became of it");
+            Err(Failed::InDoubt(Doubtful { transaction, effects }))
+        }
+        Err(error) => Err(Failed::Undone(error)),
+    }
+}
+
+async fn write(
+    conn: &mut PgConnection,
+    space: LockSpace,
+    operations: &[Operation],
+) -> Result<(String, Vec<Effect>), sqlx::Error> {
+    let events = operations.iter().map(|operation| operation.work.events()).sum();
+    let taken = sequence::begin(conn, space, events).await?;
+    let transaction = taken.transaction.clone();
+    keys::lock(conn, space, operations).await?;
+    let mut tx = Transaction { conn, now: Timestamp::now(), taken };
+    Ok((transaction, apply(&mut tx, operations).await?))
+}
+
+async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec<Effect>, sqlx::Error> {
+    let mut effects: Vec<Effect> = operations.iter().map(|_| Effect::Settled(Settled::Fenced)).collect();
+    let mut checkpoints = Vec::new();
+    let mut changes = Vec::new();
+    let mut appends = Vec::new();
+    for (at, operation) in operations.iter().enumerate() {
+        match &operation.work {
+            Work::Append(message) => appends.push((at, message.as_ref())),
+            Work::Checkpoint(checkpoint) => checkpoints.push((at, checkpoint.as_ref())),
+            Work::Settle(change) => changes.push((at, change.as_ref())),
+        }
+    }
+    for (at, settled) in step::checkpoint(tx, &checkpoints).await? {
+        effects[at] = Effect::Settled(settled);
+    }
+    for (at, changed) in change::apply(tx, &changes).await? {
+        effects[at] = Effect::Settled(if changed.is_some() { Settled::Done } else { Settled::Fenced });
+    }
+    for (at, appended) in append::append(tx, &appends).await? {
+        effects[at] = Effect::Appended(appended);
+    }
+    Ok(effects)
+}
+
+fn appends(operations: &[Operation]) -> usize {
+    operations.iter().filter(|operation| matches!(operation.work, Work::Append(_))).count()
+}
+
+fn settles(operations: &[Operation]) -> usize {
+    operations.iter().filter(|operation| matches!(operation.work, Work::Settle(_))).count()
+}
+
+/// Leaves the connection ready for the next transaction; `false` when it is of no more use.
+pub(super) async fn roll_back(conn: &mut PgConnection) -> bool {
+    let rolled_back = timeout(PATIENCE, sqlx::raw_sql("ROLLBACK").execute(conn)).await;
+    matches!(rolled_back, Ok(Ok(_)))
+}

@@ -1,0 +1,67 @@
+//! What an open log does by itself: it prepares each day before its messages come, and gives back the leases that
+//! nobody took.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use kanat_model::Timestamp;
+use sqlx::PgPool;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::day;
+use super::operation::{Change, Work};
+use super::options::LockSpace;
+use super::queue::Queue;
+use crate::{Error, Lease};
+
+const DAY_MS: i64 = 86_400_000;
+/// Between two looks at the calendar.
+const CALENDAR: Duration = Duration::from_secs(30);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Leases given back at a time.
+const RELEASES: usize = 1_000;
+
+/// Prepares each new day, until the log is closed.
+pub(super) async fn prepare_days(pool: PgPool, space: LockSpace, mut prepared: i64, closing: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(CALENDAR) => {}
+            () = closing.cancelled() => return,
+        }
+        if Timestamp::now().as_millis().div_euclid(DAY_MS) == prepared {
+            continue;
+        }
+        let result = match pool.acquire().await {
+            Ok(mut conn) => day::prepare(&mut conn, space).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(today) => prepared = today,
+            // Tomorrow was prepared today, so there is time.
+            Err(error) => tracing::warn!(error = %error, "the message log could not prepare a new day yet"),
+        }
+    }
+}
+
+/// Gives back the leases whose takers went away before they got them, until the log is closed: what is then left ends
+/// with its node.
+pub(super) async fn give_back(mut abandoned: mpsc::UnboundedReceiver<Lease>, queue: Queue, closing: CancellationToken) {
+    let mut leases = Vec::new();
+    loop {
+        tokio::select! {
+            received = abandoned.recv_many(&mut leases, RELEASES) => if received == 0 { return },
+            () = closing.cancelled() => return,
+        }
+        while !leases.is_empty() && !closing.is_cancelled() {
+            let now = Timestamp::now();
+            let releases = leases.iter().map(|lease| Change::release(lease.clone(), now));
+            let results = join_all(releases.map(|change| queue.submit(Work::Settle(Box::new(change))))).await;
+            let mut results = results.into_iter();
+            leases.retain(|_| matches!(results.next(), Some(Err(Error::Unavailable(_)))));
+            if !leases.is_empty() {
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}

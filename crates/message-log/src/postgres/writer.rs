@@ -1,0 +1,246 @@
+//! The writers of groups. All that is queued when one turns to its queue becomes one transaction; while that commits,
+//! the next one gathers, for the next writer that is free. Nobody is answered before the commit.
+//!
+//! Operations of one queue may be written at the same time by several writers, and then have no order among each
+//! other; the queue of what locks keys has one writer, which keeps it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use sqlx::{ConnectOptions, Connection, PgConnection};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::doubt::{Doubt, Outcome};
+use super::failure::{Kind, outward, silent};
+use super::operation::{Answer, Effect, Operation, Work};
+use super::options::{CONNECT_TIMEOUT, Connecting};
+use super::shared::{Change, Shared};
+use super::transaction::{self, Doubtful, Failed};
+use crate::{Error, Lease};
+
+/// Most operations of one transaction.
+const BATCH: usize = 1_024;
+/// Most keys that one transaction locks: the database keeps all its locks in a table of a fixed size.
+const BATCH_KEYS: usize = 256;
+/// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one is taken whole.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// What others were in the way of is tried so often.
+const TRIES: u32 = 4;
+/// After a connection failed, so long nobody tries another.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) struct Writer {
+    pub inbox: Arc<Mutex<mpsc::Receiver<Operation>>>,
+    pub queued_bytes: Arc<AtomicUsize>,
+    pub context: Arc<Context>,
+    pub connection: Connector,
+}
+
+/// What all writers share.
+pub(super) struct Context {
+    pub connecting: Connecting,
+    pub shared: Arc<Shared>,
+    pub closing: CancellationToken,
+    pub doubts: mpsc::UnboundedSender<Doubt>,
+    /// Leases whose takers went away before they got them.
+    pub abandoned: mpsc::UnboundedSender<Lease>,
+}
+
+/// The connection of one writer, made anew when it is lost.
+#[derive(Default)]
+pub(super) struct Connector {
+    connection: Option<PgConnection>,
+    failed: Option<(Instant, Error)>,
+}
+
+impl Writer {
+    /// Writes until the log is closed and the queue empty.
+    pub async fn run(mut self) {
+        let mut queued = Vec::with_capacity(BATCH);
+        loop {
+            let received = self.receive(&mut queued).await;
+            if received == 0 {
+                break;
+            }
+            for batch in batches(&mut queued) {
+                self.write(batch).await;
+            }
+        }
+        self.connection.close().await;
+    }
+
+    /// All that is queued, up to a group; nothing when nothing more will come.
+    async fn receive(&self, queued: &mut Vec<Operation>) -> usize {
+        let mut inbox = self.inbox.lock().await;
+        if !inbox.is_closed() {
+            tokio::select! {
+                received = inbox.recv_many(queued, BATCH) => return received,
+                () = self.context.closing.cancelled() => {}
+            }
+            inbox.close();
+        }
+        inbox.recv_many(queued, BATCH).await
+    }
+
+    async fn write(&mut self, batch: Vec<Operation>) {
+        let mut pending = vec![(batch, 1)];
+        while let Some((batch, tried)) = pending.pop() {
+            let connecting = &self.context.connecting;
+            let conn = match self.connection.get(connecting).await {
+                Ok(conn) => conn,
+                Err(error) => {
+                    self.refuse(batch, &error);
+                    continue;
+                }
+            };
+            match transaction::run(conn, connecting.space, &batch).await {
+                Ok(effects) => self.committed(batch, effects),
+                Err(Failed::InDoubt(doubtful)) => {
+                    self.connection.lost();
+                    self.doubt(batch, doubtful);
+                }
+                Err(Failed::Undone(error)) => {
+                    if Kind::of(&error) == Kind::Broken || !transaction::roll_back(conn).await {
+                        self.connection.lost();
+                    }
+                    // Until now it held back the events of others.
+                    self.context.shared.happened(Change::Events);
+                    self.undone(batch, tried, error, &mut pending);
+                }
+            }
+        }
+    }
+
+    fn committed(&self, batch: Vec<Operation>, effects: Vec<Effect>) {
+        let shared = &self.context.shared;
+        shared.committed(&effects);
+        let left = batch.iter().zip(&effects).any(|(operation, effect)| operation.work.leaves_something(effect));
+        shared.happened(if left { Change::Claimable } else { Change::Events });
+        for (operation, effect) in batch.into_iter().zip(effects) {
+            self.answer(operation, Ok(effect));
+        }
+    }
+
+    /// Refuses what cannot be done, and puts the rest in `pending`.
+    fn undone(&self, batch: Vec<Operation>, tried: u32, error: sqlx::Error, pending: &mut Vec<(Vec<Operation>, u32)>) {
+        match Kind::of(&error) {
+            Kind::Contended if tried < TRIES => pending.push((batch, tried + 1)),
+            Kind::NoRoom => {
+                tracing::error!(error = %error, operations = batch.len(), "the message log has no room on its disk");
+                let (appends, rest): (Vec<_>, Vec<_>) =
+                    batch.into_iter().partition(|operation| matches!(operation.work, Work::Append(_)));
+                // What is accepted already must get on, and retention makes room: it is tried without the appends.
+                let retry = !appends.is_empty() && !rest.is_empty();
+                self.refuse(appends, &Error::Full);
+                if retry {
+                    pending.push((rest, tried));
+                } else {
+                    self.refuse(rest, &outward(error));
+                }
+            }
+            Kind::Contended | Kind::Away | Kind::Broken => {
+                tracing::error!(error = %error, operations = batch.len(), "the message log cannot be written");
+                self.refuse(batch, &Error::Unavailable(error.to_string()));
+            }
+            Kind::Operation if batch.len() > 1 => pending.extend(halves(batch).map(|half| (half, 1))),
+            Kind::Operation => {
+                tracing::error!(error = %error, "the message log refused an operation");
+                self.refuse(batch, &Error::Other(error.to_string()));
+            }
+        }
+    }
+
+    fn doubt(&self, batch: Vec<Operation>, doubtful: Doubtful) {
+        let Doubtful { transaction, effects } = doubtful;
+        let outcomes = batch.into_iter().zip(effects).map(|(operation, effect)| {
+            self.queued_bytes.fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
+            Outcome { reply: Some(operation.reply), effect }
+        });
+        // Fails only when the log is closed, and then the callers learn that.
+        let _ = self.context.doubts.send(Doubt::new(transaction, outcomes.collect()));
+    }
+
+    fn refuse(&self, batch: Vec<Operation>, error: &Error) {
+        for operation in batch {
+            self.answer(operation, Err(error.clone()));
+        }
+    }
+
+    fn answer(&self, operation: Operation, result: Result<Effect, Error>) {
+        self.queued_bytes.fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
+        // A caller that has gone drops the answer, which gives back the leases in it.
+        let _ = operation.reply.send(Answer::new(result, self.context.abandoned.clone()));
+    }
+}
+
+impl Connector {
+    pub fn new(connection: PgConnection) -> Self {
+        Self { connection: Some(connection), failed: None }
+    }
+
+    async fn get(&mut self, connecting: &Connecting) -> Result<&mut PgConnection, Error> {
+        if self.connection.is_none() {
+            if let Some((at, error)) = &self.failed
+                && at.elapsed() < RECONNECT_PAUSE
+            {
+                return Err(error.clone());
+            }
+            match connect(connecting).await {
+                Ok(connection) => self.connection = Some(connection),
+                Err(error) => {
+                    tracing::error!(error = %error, "the message log cannot be reached");
+                    let error = Error::Unavailable(error.to_string());
+                    self.failed = Some((Instant::now(), error.clone()));
+                    return Err(error);
+                }
+            }
+        }
+        self.connection.as_mut().ok_or_else(|| Error::Unavailable("there is no connection".to_owned()))
+    }
+
+    fn lost(&mut self) {
+        self.connection = None;
+    }
+
+    async fn close(self) {
+        if let Some(connection) = self.connection {
+            // Nothing is left to write on it.
+            let _ = timeout(CONNECT_TIMEOUT, connection.close()).await;
+        }
+    }
+}
+
+/// Opens a connection.
+pub(super) async fn connect(connecting: &Connecting) -> Result<PgConnection, sqlx::Error> {
+    timeout(CONNECT_TIMEOUT, connecting.options.connect()).await.unwrap_or_else(|_| Err(silent()))
+}
+
+/// Cuts what was queued into transactions, in order.
+fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
+    let mut batches = Vec::new();
+    let mut batch: Vec<Operation> = Vec::new();
+    let (mut bytes, mut keys) = (0, 0);
+    for operation in queued.drain(..) {
+        let (more_bytes, more_keys) = (operation.work.size_bytes(), operation.work.keys());
+        if !batch.is_empty() && (bytes + more_bytes > BATCH_BYTES || keys + more_keys > BATCH_KEYS) {
+            batches.push(std::mem::take(&mut batch));
+            (bytes, keys) = (0, 0);
+        }
+        bytes += more_bytes;
+        keys += more_keys;
+        batch.push(operation);
+    }
+    if !batch.is_empty() {
+        batches.push(batch);
+    }
+    batches
+}
+
+/// The second half first: the last of a stack is the next.
+fn halves(mut batch: Vec<Operation>) -> impl Iterator<Item = Vec<Operation>> {
+    let second = batch.split_off(batch.len().div_ceil(2));
+    [second, batch].into_iter().filter(|half| !half.is_empty())
+}

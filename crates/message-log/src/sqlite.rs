@@ -1,0 +1,225 @@
+//! The message log in one SQLite file.
+
+mod append;
+mod change;
+mod checkpoint;
+mod claim;
+mod events;
+mod failure;
+mod inbox;
+mod lease;
+mod list;
+mod maintenance;
+mod operation;
+mod options;
+mod person;
+mod plan;
+mod queue;
+mod read;
+mod retain;
+mod row;
+mod schema;
+mod settle;
+mod shared;
+mod step;
+mod transaction;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
+use rusqlite::Connection;
+use sqlx::SqlitePool;
+use tokio::sync::{Mutex, watch};
+use tokio_util::task::TaskTracker;
+
+pub use self::options::{Durability, Options};
+
+use self::checkpoint::{Checkpoints, Mover};
+use self::inbox::Inbox;
+use self::operation::{Effect, Work};
+use self::queue::{Queue, unexpected};
+use self::shared::Shared;
+use self::writer::Writer;
+use crate::{
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessageLog, MessagePage,
+    NewMessage, Position, SavedPlan, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+};
+
+/// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
+pub struct SqliteLog {
+    queue: Queue,
+    reader: SqlitePool,
+    shared: Arc<Shared>,
+    /// Claims find by reading and then take by writing: one at a time, or they would find the same.
+    claims: Mutex<()>,
+    tasks: TaskTracker,
+}
+
+impl SqliteLog {
+    /// Opens the file, which is made when it is missing and brought up to this build's schema when it is older.
+    ///
+    /// Errors when a newer build wrote it, or when it cannot be opened.
+    pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let (file, write) = (path.as_ref().to_owned(), options.clone());
+        let opened = tokio::task::spawn_blocking(move || connect(&file, &write)).await;
+        let Opened { conn, checkpoints, mover, last_seq } =
+            opened.map_err(|error| Error::Other(error.to_string()))??;
+        let shared = Arc::new(Shared::new(last_seq));
+        let reader = options.reading(path.as_ref()).await?;
+        let inbox = Arc::new(Inbox::default());
+        let writer = Writer::new(conn, checkpoints, Arc::clone(&inbox), Arc::clone(&shared));
+        let tasks = TaskTracker::new();
+        tasks.spawn_blocking(move || writer.run());
+        tasks.spawn_blocking(move || mover.run());
+        tasks.close();
+        let queue = Queue::new(inbox, options.queue, options.queue_bytes);
+        Ok(Self { queue, reader, shared, claims: Mutex::new(()), tasks })
+    }
+
+    async fn settled(&self, work: Work) -> Result<Settled, Error> {
+        match self.queue.submit(work).await? {
+            Effect::Settled(settled) => Ok(settled),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn done(&self, work: Work) -> Result<(), Error> {
+        match self.queue.submit(work).await? {
+            Effect::Done => Ok(()),
+            Effect::Refused(error) => Err(error),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// The file, ready to be written.
+struct Opened {
+    conn: Connection,
+    checkpoints: Checkpoints,
+    mover: Mover,
+    last_seq: i64,
+}
+
+fn connect(path: &Path, options: &Options) -> Result<Opened, Error> {
+    let mut conn = options.writing(path)?;
+    schema::migrate(&mut conn)?;
+    let last_seq = schema::last_seq(&conn)?;
+    let (checkpoints, mover) = checkpoint::start(&conn, path, options)?;
+    Ok(Opened { conn, checkpoints, mover, last_seq })
+}
+
+#[async_trait::async_trait]
+impl MessageLog for SqliteLog {
+    async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
+        match self.queue.try_submit(Work::Append(Box::new(message))).await? {
+            Effect::Appended(appended) => Ok(appended),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error> {
+        self.settled(Work::Settle(Box::new(settle::change(settlement)?))).await
+    }
+
+    async fn checkpoint(&self, checkpoint: StepCheckpoint) -> Result<Settled, Error> {
+        self.settled(Work::Checkpoint(Box::new(checkpoint))).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, Error> {
+        let _one = self.claims.lock().await;
+        claim::claim(&self.reader, &self.queue, claim).await
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
+        claim::waiting(&self.reader).await
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.shared.changed()
+    }
+
+    fn claimable(&self) -> watch::Receiver<u64> {
+        self.shared.claimable()
+    }
+
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
+        let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+        self.done(Work::OpenLease { owner: owner.clone(), node: node.clone(), ttl_ms }).await
+    }
+
+    async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error> {
+        self.settled(Work::RenewLease(owner.clone())).await
+    }
+
+    async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
+        self.done(Work::HandBack(owner.clone())).await
+    }
+
+    async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
+        self.done(Work::SavePlans(plans)).await
+    }
+
+    async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+        plan::get(&self.reader, flow_id, version).await
+    }
+
+    async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+        list::list(&self.reader, filter, position).await
+    }
+
+    async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
+        read::get(&self.reader, tenant, id).await
+    }
+
+    async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+        read::content(&self.reader, tenant, id).await
+    }
+
+    async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
+        read::trace(&self.reader, tenant, id).await
+    }
+
+    async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error> {
+        self.done(Work::Retry { tenant: tenant.clone(), id: id.clone(), flow_version }).await
+    }
+
+    async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
+        self.done(Work::Discard { tenant: tenant.clone(), id: id.clone() }).await
+    }
+
+    async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
+        events::events(&self.reader, query).await
+    }
+
+    async fn last_event(&self) -> Result<i64, Error> {
+        Ok(self.shared.last_event())
+    }
+
+    async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
+        retain::retain(&self.reader, &self.queue, older_than).await
+    }
+
+    async fn ping(&self) -> Result<(), Error> {
+        read::ping(&self.reader).await
+    }
+
+    fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    async fn close(&self) {
+        // Readers first: they would keep the write-ahead log from being emptied.
+        self.reader.close().await;
+        // Fails only when it is closed already.
+        let _ = self.queue.submit(Work::Close).await;
+        self.tasks.wait().await;
+    }
+}

@@ -1,0 +1,125 @@
+//! New messages.
+
+use kanat_model::id::MessageId;
+use kanat_model::message::Status;
+use rusqlite::{OptionalExtension, params};
+
+use super::transaction::Transaction;
+use crate::{Appended, Lease, NewMessage, Place};
+
+pub(super) const FIND_DUPLICATE: &str =
+    "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
+
+pub(super) const FIND_BUSY_KEY: &str = "
+SELECT 1 FROM messages INDEXED BY messages_order
+WHERE flow_id = ? AND ordering_key = ? AND completed_at IS NULL LIMIT 1";
+
+const INSERT_MESSAGE: &str = "
+INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
+    accepted_as, owner, token, due_at, ordering_key, max_attempts, granted_attempts, received_at, replay_of, batch_id,
+    traceparent)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18)";
+
+const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
+
+const INSERT_KEY: &str = "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
+
+/// Stores a message unless it is a duplicate, of one that this transaction stored before it, too.
+pub(super) fn append(tx: &mut Transaction<'_>, message: &NewMessage) -> rusqlite::Result<Appended> {
+    for dedupe in &message.dedupe {
+        let mut find = tx.conn.prepare_cached(FIND_DUPLICATE)?;
+        let values = params![message.flow_id.as_str(), dedupe.key, message.received_at.as_millis()];
+        if let Some(first) = find.query_row(values, |row| row.get::<_, String>(0)).optional()? {
+            return Ok(Appended::Duplicate(MessageId::new(first)));
+        }
+    }
+    let fresh = Fresh { message, behind: is_behind(tx, message)?, seq: tx.take_seq() };
+    fresh.insert(tx)?;
+    Ok(fresh.appended())
+}
+
+/// An unfinished message of its key stands before it.
+fn is_behind(tx: &Transaction<'_>, message: &NewMessage) -> rusqlite::Result<bool> {
+    match &message.ordering_key {
+        Some(key) => tx.conn.prepare_cached(FIND_BUSY_KEY)?.exists(params![message.flow_id.as_str(), key]),
+        None => Ok(false),
+    }
+}
+
+/// A message that is to be stored.
+struct Fresh<'m> {
+    message: &'m NewMessage,
+    behind: bool,
+    seq: i64,
+}
+
+impl Fresh<'_> {
+    fn insert(&self, tx: &Transaction<'_>) -> rusqlite::Result<()> {
+        let message = self.message;
+        let received_at = message.received_at.as_millis();
+        // The first event of the message is the token of its first holder.
+        let values = params![
+            self.seq,
+            message.id.as_str(),
+            message.account_id.as_str(),
+            message.environment_id.as_str(),
+            message.flow_id.as_str(),
+            message.flow_name,
+            message.flow_version,
+            message.trigger.as_str(),
+            self.status().as_str(),
+            self.accepted_as().as_str(),
+            self.owner(),
+            (!self.behind).then(|| received_at.max(0)),
+            message.ordering_key,
+            message.max_attempts.max(1),
+            received_at,
+            message.replay_of.as_ref().map(MessageId::as_str),
+            message.batch_id,
+            message.traceparent,
+        ];
+        tx.execute(INSERT_MESSAGE, values)?;
+        let bodies = params![self.seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
+        tx.execute(INSERT_BODY, bodies)?;
+        for dedupe in &message.dedupe {
+            let expires_at = message.received_at.after(dedupe.ttl).as_millis();
+            tx.execute(INSERT_KEY, params![message.flow_id.as_str(), dedupe.key, message.id.as_str(), expires_at])?;
+        }
+        Ok(())
+    }
+
+    fn leased(&self) -> bool {
+        matches!(self.message.place, Place::Leased(_)) && !self.behind
+    }
+
+    fn owner(&self) -> &str {
+        match &self.message.place {
+            Place::Leased(owner) if !self.behind => owner.as_str(),
+            Place::Leased(_) | Place::Queued | Place::Held => "",
+        }
+    }
+
+    fn status(&self) -> Status {
+        if self.leased() { Status::Processing } else { self.accepted_as() }
+    }
+
+    fn accepted_as(&self) -> Status {
+        match self.message.place {
+            Place::Leased(_) | Place::Queued => Status::Received,
+            Place::Held => Status::Held,
+        }
+    }
+
+    fn appended(&self) -> Appended {
+        match &self.message.place {
+            Place::Leased(owner) if !self.behind => Appended::Leased(Lease {
+                message_id: self.message.id.clone(),
+                seq: self.seq,
+                owner: owner.clone(),
+                token: self.seq,
+                ordered: self.message.ordering_key.is_some(),
+            }),
+            Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
+        }
+    }
+}

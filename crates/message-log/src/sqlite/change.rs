@@ -1,0 +1,98 @@
+//! Changes of state: what claims and settlements write.
+
+use kanat_model::message::{Failure, Status};
+use rusqlite::params;
+
+use super::operation::{Change, Problem};
+use super::transaction::Transaction;
+use crate::Lease;
+
+/// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
+/// event, so that a second change on the same ground finds nothing.
+pub(super) const CHANGE: &str = "
+UPDATE messages SET token = ?4, owner = ?5,
+    status = coalesce(?6, CASE WHEN attempts = 0 THEN 'received' ELSE 'retrying' END),
+    attempts = coalesce(?7, attempts), due_at = ?8, completed_at = ?9,
+    error_kind = CASE ?10 WHEN 1 THEN error_kind ELSE ?11 END,
+    error_message = CASE ?10 WHEN 1 THEN error_message ELSE ?12 END,
+    error_field = CASE ?10 WHEN 1 THEN error_field ELSE ?13 END,
+    error_expression = CASE ?10 WHEN 1 THEN error_expression ELSE ?14 END
+WHERE seq = ?1 AND token = ?2 AND owner = ?3";
+
+pub(super) const RECORD: &str = "
+INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, output, trace)
+SELECT ?1, seq, ?3, status, attempts, due_at, error_kind, error_message, error_field, error_expression, ?4, ?5
+FROM messages WHERE seq = ?2";
+
+/// Lets the next message of a key be claimed, once none before it is unfinished. `?1` is a message that has left the
+/// head of its key.
+pub(super) const ADVANCE: &str = "
+UPDATE messages SET due_at = ?2
+WHERE seq = (
+    SELECT (SELECT n.seq FROM messages AS n INDEXED BY messages_order
+            WHERE n.flow_id = m.flow_id AND n.ordering_key = m.ordering_key AND n.completed_at IS NULL
+                AND n.due_at IS NULL
+            ORDER BY n.seq LIMIT 1)
+    FROM messages AS m
+    WHERE m.seq = ?1 AND NOT EXISTS (
+        SELECT 1 FROM messages AS h INDEXED BY messages_order
+        WHERE h.flow_id = m.flow_id AND h.ordering_key = m.ordering_key AND h.completed_at IS NULL
+            AND h.due_at >= 0))";
+
+/// Makes a change; gives the hold that it made, or `None` when its ground was gone.
+pub(super) fn apply(tx: &mut Transaction<'_>, change: &Change) -> rusqlite::Result<Option<Lease>> {
+    let event = tx.take_seq();
+    if !update(tx, change, event)? {
+        return Ok(None);
+    }
+    let record = params![event, change.seq, change.at.as_millis(), change.output.as_deref(), change.trace.as_deref()];
+    tx.execute(RECORD, record)?;
+    if change.ordered && change.is_final() {
+        advance(tx, change.seq)?;
+    }
+    Ok(Some(change.lease(event)))
+}
+
+fn update(tx: &Transaction<'_>, change: &Change, event: i64) -> rusqlite::Result<bool> {
+    let (keep, failure): (i64, Option<&Failure>) = match &change.error {
+        Problem::Keep => (1, None),
+        Problem::Clear => (0, None),
+        Problem::Set(failure) => (0, Some(failure)),
+    };
+    let values = params![
+        change.seq,
+        change.from_token,
+        change.from_owner.as_str(),
+        event,
+        change.to_owner.as_str(),
+        change.status.map(Status::as_str),
+        change.attempts,
+        change.due_at.map(|due| due.as_millis().max(0)),
+        change.is_final().then(|| change.at.as_millis()),
+        keep,
+        failure.map(|failure| failure.kind.as_str()),
+        failure.map(|failure| failure.message.as_str()),
+        failure.and_then(|failure| failure.field.as_deref()),
+        failure.and_then(|failure| failure.expression.as_deref()),
+    ];
+    Ok(tx.execute(CHANGE, values)? > 0)
+}
+
+/// A message that came to its end, or went back into the backlog without a due time, lets its key move on.
+pub(super) fn advance(tx: &Transaction<'_>, message: i64) -> rusqlite::Result<()> {
+    tx.execute(ADVANCE, params![message, tx.now.as_millis().max(0)])?;
+    Ok(())
+}
+
+impl Change {
+    fn lease(&self, event: i64) -> Lease {
+        Lease {
+            message_id: self.message_id.clone(),
+            seq: self.seq,
+            owner: self.to_owner.clone(),
+            token: event,
+            ordered: self.ordered,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Finding what waits, and taking it. What to take is read outside of the writer; the writer then makes only the
+//! changes whose ground is still as it was read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
+use kanat_model::message::Status;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection, SqlitePool};
+
+use super::operation::{Change, Effect, Problem, Work};
+use super::queue::{Queue, unexpected};
+use super::row;
+use crate::{Claim, Claimed, Error, Lease, Step, Waiting};
+
+/// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there are flows, however
+/// many messages wait. Owners without a lease that is good have left their messages behind; '' never had any.
+pub(super) const WAITING: &str = "
+WITH RECURSIVE
+owners(owner) AS (
+    SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.owner FROM messages AS m INDEXED BY messages_open
+            WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
+    FROM owners AS o WHERE o.owner IS NOT NULL
+),
+free(owner) AS (
+    SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.owner = o.owner AND l.expires_at > ?1)
+),
+lots(owner, flow_id) AS (
+    SELECT f.owner, (SELECT m.flow_id FROM messages AS m INDEXED BY messages_open
+                     WHERE m.completed_at IS NULL AND m.owner = f.owner ORDER BY m.flow_id LIMIT 1)
+    FROM free AS f
+    UNION ALL
+    SELECT l.owner, (SELECT m.flow_id FROM messages AS m INDEXED BY messages_open
+                     WHERE m.completed_at IS NULL AND m.owner = l.owner AND m.flow_id > l.flow_id
+                     ORDER BY m.flow_id LIMIT 1)
+    FROM lots AS l WHERE l.flow_id IS NOT NULL
+),
+found(flow_id, owner, until) AS (
+    SELECT flow_id, owner, CASE owner WHEN '' THEN ?1 ELSE 9223372036854775807 END
+    FROM lots WHERE flow_id IS NOT NULL
+)
+SELECT found.flow_id,
+    (SELECT count(*) FROM (
+        SELECT 1 FROM messages AS m INDEXED BY messages_open
+        WHERE m.completed_at IS NULL AND m.owner = found.owner AND m.flow_id = found.flow_id
+            AND m.due_at BETWEEN 0 AND found.until LIMIT ?2)) AS due,
+    (SELECT m.due_at FROM messages AS m INDEXED BY messages_open
+        WHERE m.completed_at IS NULL AND m.owner = found.owner AND m.flow_id = found.flow_id
+            AND m.due_at BETWEEN 0 AND found.until ORDER BY m.due_at LIMIT 1) AS oldest,
+    (SELECT m.due_at FROM messages AS m INDEXED BY messages_open
+        WHERE m.completed_at IS NULL AND m.owner = found.owner AND m.flow_id = found.flow_id
+            AND m.due_at > found.until ORDER BY m.due_at LIMIT 1) AS next_due
+FROM found";
+
+/// Owners of unfinished messages whose lease is not good.
+pub(super) const DEAD_OWNERS: &str = "
+WITH RECURSIVE owners(owner) AS (
+    SELECT (SELECT owner FROM messages INDEXED BY messages_open WHERE completed_at IS NULL AND owner > ''
+            ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.owner FROM messages AS m INDEXED BY messages_open
+            WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
+    FROM owners AS o WHERE o.owner IS NOT NULL
+)
+SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.owner = o.owner AND l.expires_at > ?)";
+
+/// What one owner, or nobody, has of one flow.
+pub(super) const CANDIDATES: &str = "
+SELECT m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
+    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent, b.raw_body, b.payload,
+    b.request
+FROM messages AS m INDEXED BY messages_open CROSS JOIN bodies AS b ON b.seq = m.seq
+WHERE m.completed_at IS NULL AND m.owner = ? AND m.flow_id = ? AND m.due_at BETWEEN 0 AND ?
+ORDER BY m.due_at, m.seq LIMIT ?";
+
+pub(super) const STEPS: &str = "SELECT name, status, output FROM steps WHERE message = ?";
+
+pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> {
+    let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
+    let now = Timestamp::now().as_millis();
+    let rows = sqlx::query(WAITING).bind(now).bind(limit).fetch_all(reader).await?;
+    let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
+    for row in rows {
+        let flow_id: String = row.try_get("flow_id")?;
+        let due: i64 = row.try_get("due")?;
+        let oldest = row.try_get::<Option<i64>, _>("oldest")?.map(Timestamp::from_millis);
+        let next_due = row.try_get::<Option<i64>, _>("next_due")?.map(Timestamp::from_millis);
+        let flow = flows.entry(flow_id).or_insert_with_key(|id| Waiting {
+            flow_id: FlowId::new(id.as_str()),
+            due: 0,
+            oldest: None,
+            next_due: None,
+        });
+        flow.due = (flow.due + u64::try_from(due).unwrap_or(0)).min(Waiting::COUNT_LIMIT);
+        flow.oldest = flow.oldest.into_iter().chain(oldest).min();
+        flow.next_due = flow.next_due.into_iter().chain(next_due).min();
+    }
+    Ok(flows.into_values().collect())
+}
+
+/// Calls must not overlap: two would find the same messages, and one would go away empty.
+pub(super) async fn claim(reader: &SqlitePool, queue: &Queue, claim: Claim) -> Result<Vec<Claimed>, Error> {
+    let mut found = candidates(reader, &claim).await?;
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let now = Timestamp::now();
+    let changes = found.iter().map(|claimed| claimed.change(&claim.owner, now)).collect();
+    match queue.submit(Work::Claim(changes)).await? {
+        Effect::Claimed(leases) => {
+            let mut leases: HashMap<i64, Lease> = leases.into_iter().map(|lease| (lease.seq, lease)).collect();
+            found.retain_mut(|claimed| match leases.remove(&claimed.lease.seq) {
+                Some(lease) => {
+                    claimed.lease = lease;
+                    true
+                }
+                None => false,
+            });
+            Ok(found)
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// What could be claimed, with the present holds in place of the leases to come: what the dead left behind first.
+async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, Error> {
+    let now = Timestamp::now().as_millis();
+    let mut snapshot = reader.begin().await?;
+    let mut owners = Vec::new();
+    for row in sqlx::query(DEAD_OWNERS).bind(now).fetch_all(&mut *snapshot).await? {
+        owners.push((row.try_get::<String, _>(0)?, i64::MAX));
+    }
+    owners.push((String::new(), now));
+    let mut found = Vec::new();
+    for room in &claim.rooms {
+        let mut left = i64::from(room.messages);
+        for (owner, until) in &owners {
+            if left == 0 {
+                break;
+            }
+            let query = sqlx::query(CANDIDATES).bind(owner.as_str()).bind(room.flow_id.as_str()).bind(until).bind(left);
+            let rows = query.fetch_all(&mut *snapshot).await?;
+            left -= i64::try_from(rows.len()).unwrap_or(left);
+            for row in &rows {
+                let mut claimed = claimed(row)?;
+                claimed.steps = steps(&mut snapshot, claimed.lease.seq).await?;
+                found.push(claimed);
+            }
+        }
+    }
+    snapshot.commit().await?;
+    Ok(found)
+}
+
+fn claimed(row: &SqliteRow) -> Result<Claimed, Error> {
+    let raw_body = row::bytes(row, "raw_body")?;
+    let payload = row.try_get::<Option<Vec<u8>>, _>("payload")?.map_or_else(|| raw_body.clone(), Bytes::from);
+    let ordering_key: Option<String> = row.try_get("ordering_key")?;
+    Ok(Claimed {
+        lease: Lease {
+            message_id: MessageId::new(row.try_get::<String, _>("id")?),
+            seq: row.try_get("seq")?,
+            owner: BootId::new(row.try_get::<String, _>("owner")?),
+            token: row.try_get("token")?,
+            ordered: ordering_key.is_some(),
+        },
+        account_id: AccountId::new(row.try_get::<String, _>("account_id")?),
+        environment_id: EnvironmentId::new(row.try_get::<String, _>("environment_id")?),
+        flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
+        flow_name: row.try_get("flow_name")?,
+        flow_version: row.try_get("flow_version")?,
+        trigger: row::trigger(row)?,
+        raw_body,
+        payload,
+        request: row::bytes(row, "request")?,
+        received_at: Timestamp::from_millis(row.try_get("received_at")?),
+        attempts: row.try_get("attempts")?,
+        max_attempts: row.try_get("max_attempts")?,
+        ordering_key,
+        traceparent: row.try_get("traceparent")?,
+        steps: Vec::new(),
+    })
+}
+
+async fn steps(snapshot: &mut SqliteConnection, message: i64) -> Result<Vec<Step>, Error> {
+    let rows = sqlx::query(STEPS).bind(message).fetch_all(snapshot).await?;
+    let steps = rows.iter().map(|row| {
+        Ok(Step { name: row.try_get("name")?, status: row.try_get("status")?, output: row::bytes(row, "output")? })
+    });
+    steps.collect()
+}
+
+impl Claimed {
+    /// The change of hands, on the ground of the hold that was read.
+    fn change(&self, owner: &BootId, now: Timestamp) -> Change {
+        Change {
+            message_id: self.lease.message_id.clone(),
+            seq: self.lease.seq,
+            from_owner: self.lease.owner.clone(),
+            from_token: self.lease.token,
+            at: now,
+            to_owner: owner.clone(),
+            status: Some(Status::Processing),
+            attempts: None,
+            due_at: Some(now),
+            error: Problem::Keep,
+            output: None,
+            trace: None,
+            ordered: self.lease.ordered,
+        }
+    }
+}

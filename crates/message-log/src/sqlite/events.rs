@@ -1,0 +1,95 @@
+//! The live stream: arrivals and changes of state, merged by their places in the log.
+
+use kanat_model::message::Status;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
+
+use super::row::{self, fixed_columns};
+use crate::{Error, Event, EventPage, EventQuery};
+
+/// Places looked at in one read, so that a rare flow does not hold a snapshot for long.
+const STRETCH: i64 = 20_000;
+
+pub(super) const LAST: &str = "
+SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM transitions))";
+
+/// A message as it arrived: nothing has become of it yet.
+pub(super) const ARRIVALS: &str = concat!(
+    "SELECT m.seq AS seq, ",
+    fixed_columns!(),
+    ", m.accepted_as AS status, 0 AS attempts, NULL AS due_at, NULL AS completed_at, NULL AS error_kind,
+     NULL AS error_message, NULL AS error_field, NULL AS error_expression, NULL AS output
+     FROM messages AS m CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > "
+);
+
+/// A message as it stood after a change of state.
+pub(super) const TRANSITIONS: &str = concat!(
+    "SELECT t.seq AS seq, ",
+    fixed_columns!(),
+    ", t.status, t.attempts, t.due_at,
+     CASE WHEN t.status IN ('delivered', 'filtered', 'dead_letter', 'discarded') THEN t.at END AS completed_at,
+     t.error_kind, t.error_message, t.error_field, t.error_expression,
+     (SELECT e.output FROM transitions AS e WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL
+        ORDER BY e.seq DESC LIMIT 1) AS output
+     FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b ON b.seq = m.seq
+     WHERE t.seq > "
+);
+
+pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<EventPage, Error> {
+    let mut snapshot = reader.begin().await?;
+    let last: i64 = sqlx::query(LAST).fetch_one(&mut *snapshot).await?.try_get(0)?;
+    let until = last.min(asked.after.saturating_add(STRETCH));
+    if until <= asked.after {
+        return Ok(EventPage { events: Vec::new(), next_after: asked.after, more: false });
+    }
+    let arrivals = match asked.status {
+        // Nothing arrives in another state.
+        None | Some(Status::Received | Status::Held) => {
+            statement(ARRIVALS, "m.seq", "m.accepted_as", asked, until).build().fetch_all(&mut *snapshot).await?
+        }
+        Some(_) => Vec::new(),
+    };
+    let transitions =
+        statement(TRANSITIONS, "t.seq", "t.status", asked, until).build().fetch_all(&mut *snapshot).await?;
+    snapshot.commit().await?;
+
+    let mut rows = Vec::with_capacity(arrivals.len() + transitions.len());
+    for row in arrivals.iter().chain(&transitions) {
+        rows.push((row.try_get::<i64, _>("seq")?, row));
+    }
+    rows.sort_by_key(|(seq, _)| *seq);
+    let limit = usize::try_from(asked.limit.max(1)).unwrap_or(usize::MAX);
+    let cut = rows.len() > limit;
+    rows.truncate(limit);
+    let events = rows.into_iter().map(|(seq, row)| event(seq, row)).collect::<Result<Vec<_>, _>>()?;
+    let next_after = if cut { events.last().map_or(until, |event| event.seq) } else { until };
+    Ok(EventPage { events, next_after, more: next_after < last })
+}
+
+fn event(seq: i64, row: &SqliteRow) -> Result<Event, Error> {
+    Ok(Event { seq, message: row::message(row)? })
+}
+
+/// One more row than the limit from each side says whether the page had to be cut.
+pub(super) fn statement(
+    select: &'static str,
+    seq: &'static str,
+    status: &'static str,
+    asked: &EventQuery,
+    until: i64,
+) -> QueryBuilder<Sqlite> {
+    let mut query = QueryBuilder::new(select);
+    query.push_bind(asked.after);
+    query.push(" AND ").push(seq).push(" <= ").push_bind(until);
+    query.push(" AND m.account_id = ").push_bind(asked.tenant.account_id.as_str().to_owned());
+    query.push(" AND m.environment_id = ").push_bind(asked.tenant.environment_id.as_str().to_owned());
+    if let Some(flow_id) = &asked.flow_id {
+        // The plus keeps SQLite from taking the flow's index, which is not in the order of the stream.
+        query.push(" AND +m.flow_id = ").push_bind(flow_id.as_str().to_owned());
+    }
+    if let Some(wanted) = asked.status {
+        query.push(" AND ").push(status).push(" = ").push_bind(wanted.as_str());
+    }
+    query.push(" ORDER BY ").push(seq).push(" LIMIT ").push_bind(i64::from(asked.limit.max(1)) + 1);
+    query
+}

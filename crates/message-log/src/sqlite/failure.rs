@@ -1,0 +1,61 @@
+//! What SQLite's errors mean for a log.
+
+use crate::Error;
+
+/// What to do about a failed transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No room on the disk, or the disk itself failed.
+    NoRoom,
+    /// The file is locked or cannot be read or written.
+    Away,
+    /// One of the operations is at fault.
+    Operation,
+}
+
+impl Kind {
+    pub fn of(error: &rusqlite::Error) -> Self {
+        // What SQLite never saw cannot be bound or read: the operation is at fault.
+        error.sqlite_error().map_or(Self::Operation, |error| Self::of_code(error.extended_code))
+    }
+
+    fn of_code(extended: i32) -> Self {
+        match extended & 0xff {
+            // SQLITE_FULL, SQLITE_IOERR
+            13 | 10 => Self::NoRoom,
+            // SQLITE_ERROR, SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_MISUSE, SQLITE_RANGE
+            1 | 18..=21 | 25 => Self::Operation,
+            // Locked, read-only, damaged, ...: no operation is at fault.
+            _ => Self::Away,
+        }
+    }
+
+    fn says(self, message: String) -> Error {
+        match self {
+            Self::NoRoom | Self::Away => Error::Unavailable(message),
+            Self::Operation => Error::Other(message),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Kind::of(&error).says(error.to_string())
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse().ok());
+        let kind = match (code, &error) {
+            (Some(code), _) => Kind::of_code(code),
+            (None, sqlx::Error::Encode(_) | sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. }) => {
+                Kind::Operation
+            }
+            (None, sqlx::Error::RowNotFound) => Kind::Operation,
+            // No connection is free, or the pool is closed.
+            (None, _) => Kind::Away,
+        };
+        kind.says(error.to_string())
+    }
+}

@@ -1,0 +1,218 @@
+//! What waits for the writer, and how long the writer lets it wait.
+//!
+//! The writer takes all there is as soon as it is free: a group forms while the one before it commits, and nothing lingers.
+//! But for one case: a message's end that nothing waits for. Where messages keep coming, it goes to disk with the next
+//! of them, or each message would cost two commits, and the second would stand in the way of the next message.
+//!
+//! And where many send at once, those who were just answered send again within a moment: the writer gathers half as many
+//! messages as the last group had before it begins the next one, for that moment at most. A lone sender never waits.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::operation::{Operation, Work};
+
+/// How long after a message came in the next one is expected.
+const COMPANY: Duration = Duration::from_millis(5);
+/// The moment in which those who were just answered send again.
+const GATHER: Duration = Duration::from_micros(400);
+/// So many operations are worth a commit of their own.
+const ENOUGH: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    state: Mutex<State>,
+    arrived: Condvar,
+    bytes: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    operations: Vec<Operation>,
+    /// Some of them must not wait.
+    urgent: bool,
+    /// The writer sleeps, and nobody has woken it yet.
+    asleep: bool,
+    closed: bool,
+    /// When the writer was last given a message that came in.
+    came_in: Option<Instant>,
+    /// Messages that came in and wait, and how many the last group had.
+    appends: usize,
+    last_appends: usize,
+    /// When the writer turned to this.
+    free_since: Option<Instant>,
+}
+
+impl Inbox {
+    /// Dropped, with its reply, when the inbox is closed.
+    pub fn push(&self, operation: Operation) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        self.bytes.fetch_add(operation.work.size_bytes(), Ordering::Relaxed);
+        let first = state.operations.is_empty();
+        state.urgent |= !operation.work.can_wait() || state.operations.len() >= ENOUGH;
+        state.appends += usize::from(matches!(operation.work, Work::Append(_)));
+        state.operations.push(operation);
+        // The first one wakes the writer in any case: it sees how long there is to wait.
+        if state.asleep && (first || (state.urgent && state.gathered())) {
+            state.asleep = false;
+            drop(state);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Nothing more is taken in.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Moves all that waits into `taken`, which is empty; sleeps until there is something. Nothing comes out when the
+    /// inbox is closed and empty.
+    pub fn take(&self, taken: &mut Vec<Operation>) {
+        let mut state = self.lock();
+        state.free_since = Some(Instant::now());
+        while let Some(pause) = state.pause(Instant::now()) {
+            state.asleep = true;
+            state = match pause {
+                None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(pause) => self.arrived.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0,
+            };
+            state.asleep = false;
+        }
+        state.urgent = false;
+        if state.appends > 0 {
+            state.came_in = Some(Instant::now());
+            state.last_appends = state.appends;
+        }
+        state.appends = 0;
+        std::mem::swap(&mut state.operations, taken);
+    }
+
+    /// The bytes of an operation are held until it is answered.
+    pub fn answered(&self, work: &Work) {
+        self.bytes.fetch_sub(work.size_bytes(), Ordering::Relaxed);
+    }
+
+    /// Bytes of all that is not answered yet.
+    pub fn queued_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether waiting longer is likely to bring little: only appends are waited for, and only while some have come.
+    fn gathered(&self) -> bool {
+        self.appends == 0 || self.appends >= self.last_appends / 2
+    }
+
+    /// How long the writer is to sleep: not at all, or until it is woken, or for some time at most.
+    fn pause(&self, now: Instant) -> Option<Option<Duration>> {
+        if self.closed {
+            return None;
+        }
+        if self.urgent {
+            let since = self.free_since.map_or(GATHER, |since| now.duration_since(since));
+            let left = GATHER.saturating_sub(since);
+            return (!self.gathered() && !left.is_zero()).then_some(Some(left));
+        }
+        if self.operations.is_empty() {
+            return Some(None);
+        }
+        let left = COMPANY.saturating_sub(now.duration_since(self.came_in?));
+        (!left.is_zero()).then_some(Some(left))
+    }
+}
+
+impl Work {
+    /// The end of a message: only the message's own place in memory waits for it to be written.
+    fn can_wait(&self) -> bool {
+        matches!(self, Self::Settle(change) if change.is_final() && !change.ordered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lease;
+    use crate::sqlite::operation::Change;
+    use kanat_model::Timestamp;
+    use kanat_model::id::{BootId, MessageId};
+    use kanat_model::message::Status;
+
+    fn end(ordered: bool) -> Operation {
+        let lease =
+            Lease { message_id: MessageId::new("msg_1"), seq: 1, owner: BootId::new("boot_1"), token: 1, ordered };
+        let now = Timestamp::from_millis(0);
+        let change = Change { status: Some(Status::Delivered), due_at: None, ..Change::release(lease, now, now) };
+        Operation { work: Work::Settle(Box::new(change)), reply: None }
+    }
+
+    #[test]
+    fn an_end_waits_only_while_messages_come_in() {
+        let now = Instant::now();
+        let inbox = Inbox::default();
+        inbox.push(end(false));
+        let mut state = inbox.lock();
+        assert_eq!(state.pause(now), None);
+        state.came_in = Some(now);
+        assert_eq!(state.pause(now), Some(Some(COMPANY)));
+        assert_eq!(state.pause(now + COMPANY), None);
+    }
+
+    #[test]
+    fn nothing_else_waits() {
+        let now = Instant::now();
+        let pause_after = |operations: Vec<Operation>| {
+            let inbox = Inbox::default();
+            inbox.lock().came_in = Some(now);
+            operations.into_iter().for_each(|operation| inbox.push(operation));
+            inbox.lock().pause(now)
+        };
+        assert_eq!(pause_after(Vec::new()), Some(None));
+        assert_eq!(pause_after(vec![end(false)]), Some(Some(COMPANY)));
+        assert_eq!(pause_after(vec![end(false), end(true)]), None);
+        assert_eq!(pause_after(vec![end(false), Operation { work: Work::Truncate, reply: None }]), None);
+        assert_eq!(pause_after((0..=ENOUGH).map(|_| end(false)).collect()), None);
+    }
+
+    #[test]
+    fn a_group_gathers_half_of_the_last_one_and_no_longer_than_a_moment() {
+        let now = Instant::now();
+        let state = |appends, last_appends| State {
+            urgent: true,
+            operations: vec![end(true)],
+            appends,
+            last_appends,
+            free_since: Some(now),
+            ..State::default()
+        };
+        assert_eq!(state(1, 1).pause(now), None, "a lone sender");
+        assert_eq!(state(1, 3).pause(now), None);
+        assert_eq!(state(9, 40).pause(now), Some(Some(GATHER)));
+        assert_eq!(state(20, 40).pause(now), None);
+        assert_eq!(state(9, 40).pause(now + GATHER), None);
+        assert_eq!(state(0, 40).pause(now), None, "what is no message does not wait for any");
+    }
+
+    #[test]
+    fn a_closed_inbox_gives_what_it_has_and_takes_no_more() {
+        let inbox = Inbox::default();
+        inbox.push(end(false));
+        inbox.close();
+        inbox.push(end(false));
+        let mut taken = Vec::new();
+        inbox.take(&mut taken);
+        assert_eq!(taken.len(), 1);
+        taken.clear();
+        inbox.take(&mut taken);
+        assert!(taken.is_empty());
+    }
+}

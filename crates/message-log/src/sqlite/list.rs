@@ -1,0 +1,139 @@
+//! Lists of one flow's messages, newest first.
+
+use kanat_model::id::MessageId;
+use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
+
+use super::row::{self, fixed_columns, present_columns};
+use crate::{Cursor, Error, Filter, MessagePage, Position};
+
+/// Longest text to search for, in bytes.
+const SEARCH_LIMIT: usize = 1_000;
+
+const COUNT: &str = "SELECT count(*)";
+
+const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
+
+pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
+    check(filter)?;
+    let mut snapshot = reader.begin().await?;
+    let mut count = query(COUNT, filter);
+    let total: i64 = count.build().fetch_one(&mut *snapshot).await?.try_get(0)?;
+    let limit = match position {
+        Position::Page(page) => page.limit,
+        Position::After { limit, .. } => limit,
+    };
+    // One more than asked for says whether there is a next page.
+    let mut page = query(PAGE, filter);
+    if let Position::After { cursor, .. } = position {
+        page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
+        page.push(", ").push_bind(cursor.seq).push(")");
+    }
+    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    if let Position::Page(page_asked) = position {
+        page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
+    }
+    let rows = page.build().fetch_all(&mut *snapshot).await?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut messages = rows.iter().take(limit).map(row::message).collect::<Result<Vec<_>, _>>()?;
+    messages.shrink_to_fit();
+    let more = rows.len() > limit;
+    let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
+    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
+}
+
+fn check(filter: &Filter) -> Result<(), Error> {
+    if filter.search.as_ref().is_some_and(|text| text.len() > SEARCH_LIMIT) {
+        let message = format!("may have at most {SEARCH_LIMIT} bytes");
+        return Err(Error::State(kanat_model::Error::field("search", message)));
+    }
+    if filter.ids.len() > Filter::MAX_IDS {
+        let message = format!("may name at most {} messages", Filter::MAX_IDS);
+        return Err(Error::State(kanat_model::Error::field("ids", message)));
+    }
+    Ok(())
+}
+
+/// `columns` of the messages that the filter finds.
+pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Sqlite> {
+    let index = match (&filter.status, filter.ids.is_empty()) {
+        (_, false) => "messages_id",
+        (Some(_), true) => "messages_flow_status",
+        (None, true) => "messages_flow",
+    };
+    let mut query = QueryBuilder::new(columns);
+    query.push(" FROM messages AS m INDEXED BY ").push(index);
+    // Without columns or a search of it, the body is not read.
+    if columns != COUNT || filter.search.is_some() {
+        query.push(" CROSS JOIN bodies AS b ON b.seq = m.seq");
+    }
+    query.push(" WHERE m.flow_id = ").push_bind(filter.flow_id.as_str().to_owned());
+    query.push(" AND m.account_id = ").push_bind(filter.tenant.account_id.as_str().to_owned());
+    query.push(" AND m.environment_id = ").push_bind(filter.tenant.environment_id.as_str().to_owned());
+    if let Some(status) = filter.status {
+        query.push(" AND m.status = ").push_bind(status.as_str());
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND m.received_at >= ").push_bind(since.as_millis());
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND m.received_at < ").push_bind(until.as_millis());
+    }
+    if !filter.ids.is_empty() {
+        ids(&mut query, &filter.ids);
+    }
+    if let Some(text) = &filter.search {
+        search(&mut query, text);
+    }
+    query
+}
+
+fn ids(query: &mut QueryBuilder<Sqlite>, ids: &[MessageId]) {
+    query.push(" AND m.id IN (");
+    let mut list = query.separated(", ");
+    for id in ids {
+        list.push_bind(id.as_str().to_owned());
+    }
+    query.push(")");
+}
+
+fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
+    let pattern = pattern(text);
+    query.push(" AND (m.id LIKE ").push_bind(pattern.clone());
+    query.push(" ESCAPE '\\' OR m.error_message LIKE ").push_bind(pattern.clone());
+    query.push(" ESCAPE '\\' OR m.error_field LIKE ").push_bind(pattern.clone());
+    query.push(" ESCAPE '\\' OR CAST(coalesce(b.payload, b.raw_body) AS TEXT) LIKE ").push_bind(pattern);
+    query.push(" ESCAPE '\\')");
+}
+
+/// Finds `text` as it stands, anywhere.
+fn pattern(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 2);
+    pattern.push('%');
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}
+
+/// The statement of a list, for its query plan.
+#[cfg(test)]
+pub(super) fn statement(filter: &Filter) -> String {
+    let mut page = query(PAGE, filter);
+    page.push(" AND (m.received_at, m.seq) < (").push_bind(0_i64);
+    page.push(", ").push_bind(0_i64).push(") ORDER BY m.received_at DESC, m.seq DESC LIMIT 51");
+    page.sql().as_str().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_for_the_text_itself() {
+        assert_eq!(pattern("50%_a\\b"), "%50\\%\\_a\\\\b%");
+    }
+}

@@ -1,0 +1,104 @@
+//! What a person decides about a message: to retry it, or that it needs no delivery.
+
+use kanat_model::id::MessageId;
+use kanat_model::message::Status;
+use rusqlite::{OptionalExtension, params};
+
+use super::change::advance;
+use super::operation::Effect;
+use super::transaction::Transaction;
+use crate::{Error, Tenant, TraceRecord};
+
+pub(super) const FIND: &str = "
+SELECT seq, status, attempts, ordering_key IS NOT NULL FROM messages
+WHERE id = ? AND account_id = ? AND environment_id = ?";
+
+const RETRY: &str = "
+UPDATE messages SET status = 'received', token = ?2, owner = '', due_at = ?3, completed_at = NULL,
+    flow_version = coalesce(?4, flow_version), max_attempts = attempts + granted_attempts
+WHERE seq = ?1";
+
+const DISCARD: &str = "
+UPDATE messages SET status = 'discarded', token = ?2, owner = '', due_at = NULL, completed_at = ?3 WHERE seq = ?1";
+
+const RECORD: &str = "
+INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, trace)
+SELECT token, seq, ?2, status, attempts, due_at, error_kind, error_message, error_field, error_expression, ?3
+FROM messages WHERE seq = ?1";
+
+/// A message as it was found.
+struct Found {
+    seq: i64,
+    status: Status,
+    attempts: u32,
+    ordered: bool,
+}
+
+/// A dead letter goes back into the backlog. One with an ordering key goes behind the message that its key is at, and
+/// before those that wait: it came before them.
+pub(super) fn retry(
+    tx: &mut Transaction<'_>,
+    tenant: &Tenant,
+    id: &MessageId,
+    flow_version: Option<u32>,
+) -> rusqlite::Result<Effect> {
+    let Some(found) = find(tx, tenant, id)? else {
+        return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
+    };
+    if let Err(error) = found.status.retry() {
+        return Ok(Effect::Refused(Error::State(error)));
+    }
+    let event = tx.take_seq();
+    let due_at = (!found.ordered).then(|| tx.now.as_millis().max(0));
+    tx.execute(RETRY, params![found.seq, event, due_at, flow_version])?;
+    if found.ordered {
+        advance(tx, found.seq)?;
+    }
+    record(tx, &found, "retried")
+}
+
+/// A dead letter, or a message that waits, comes to its end.
+pub(super) fn discard(tx: &mut Transaction<'_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Effect> {
+    let Some(found) = find(tx, tenant, id)? else {
+        return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
+    };
+    if let Err(error) = found.status.discard() {
+        return Ok(Effect::Refused(Error::State(error)));
+    }
+    let event = tx.take_seq();
+    let now = tx.now.as_millis();
+    tx.execute(DISCARD, params![found.seq, event, now])?;
+    if found.ordered {
+        advance(tx, found.seq)?;
+    }
+    record(tx, &found, "discarded")
+}
+
+fn find(tx: &Transaction<'_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Option<Found>> {
+    let values = params![id.as_str(), tenant.account_id.as_str(), tenant.environment_id.as_str()];
+    let found = tx.conn.prepare_cached(FIND)?.query_row(values, |row| {
+        let status: String = row.get(1)?;
+        let status = Status::parse(&status).ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(Found { seq: row.get(0)?, status, attempts: row.get(2)?, ordered: row.get(3)? })
+    });
+    found.optional()
+}
+
+fn record(tx: &Transaction<'_>, found: &Found, stage: &str) -> rusqlite::Result<Effect> {
+    let trace = [TraceRecord {
+        at: tx.now,
+        stage: stage.to_owned(),
+        name: "person".to_owned(),
+        status: "ok".to_owned(),
+        duration_ms: 0,
+        request: None,
+        response: None,
+        error: None,
+        attempt: found.attempts,
+    }];
+    let trace = serde_json::to_string(&trace);
+    let trace = trace.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    tx.execute(RECORD, params![found.seq, tx.now.as_millis(), trace])?;
+    Ok(Effect::Done)
+}

@@ -1,0 +1,71 @@
+//! Plans beside the messages that were accepted under them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use rusqlite::params;
+use sqlx::{Row, SqlitePool};
+
+use super::operation::Effect;
+use super::transaction::Transaction;
+use crate::{Error, SavedPlan};
+
+const SAVE: &str = "
+INSERT INTO saved_plans (flow_id, version, body, saved_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (flow_id, version) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at";
+
+/// A message may be written so much later than it arrived.
+const ARRIVAL_SLACK: Duration = Duration::from_secs(60);
+
+pub(super) const GET: &str = "SELECT body FROM saved_plans WHERE flow_id = ? AND version = ?";
+
+/// Older ones of a flow that has a newer one, that nothing kept refers to.
+pub(super) const UNUSED: &str = "
+SELECT p.flow_id, p.version FROM saved_plans AS p
+WHERE p.saved_at <= ?
+    AND EXISTS (SELECT 1 FROM saved_plans AS n WHERE n.flow_id = p.flow_id AND n.version > p.version)
+    AND NOT EXISTS (
+        SELECT 1 FROM messages AS m INDEXED BY messages_flow
+        WHERE m.flow_id = p.flow_id AND m.flow_version = p.version)";
+
+/// Looks again at what came after the long look of `UNUSED`.
+pub(super) const DROP: &str = "
+DELETE FROM saved_plans
+WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
+    SELECT 1 FROM messages INDEXED BY messages_flow
+    WHERE flow_id = ?1 AND received_at >= ?4 AND flow_version = ?2)";
+
+pub(super) fn save(tx: &Transaction<'_>, plans: &[SavedPlan]) -> rusqlite::Result<Effect> {
+    for plan in plans {
+        tx.execute(SAVE, params![plan.flow_id.as_str(), plan.version, plan.body.as_ref(), tx.now.as_millis()])?;
+    }
+    Ok(Effect::Done)
+}
+
+pub(super) fn drop(
+    tx: &Transaction<'_>,
+    flow_id: &FlowId,
+    version: u32,
+    checked_at: Timestamp,
+) -> rusqlite::Result<Effect> {
+    let arrivals = checked_at.before(ARRIVAL_SLACK);
+    tx.execute(DROP, params![flow_id.as_str(), version, checked_at.as_millis(), arrivals.as_millis()])?;
+    Ok(Effect::Done)
+}
+
+pub(super) async fn get(reader: &SqlitePool, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
+    let query = sqlx::query(GET).bind(flow_id.as_str()).bind(i64::from(version));
+    match query.fetch_optional(reader).await? {
+        Some(row) => Ok(Some(Bytes::from(row.try_get::<Vec<u8>, _>(0)?))),
+        None => Ok(None),
+    }
+}
+
+/// Plans saved before an instant that nothing needs any more.
+pub(super) async fn unused(reader: &SqlitePool, saved_before: Timestamp) -> Result<Vec<(FlowId, u32)>, Error> {
+    let rows = sqlx::query(UNUSED).bind(saved_before.as_millis()).fetch_all(reader).await?;
+    let found = rows.iter().map(|row| Ok((FlowId::new(row.try_get::<String, _>(0)?), row.try_get(1)?)));
+    found.collect()
+}

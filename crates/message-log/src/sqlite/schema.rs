@@ -1,0 +1,137 @@
+//! The tables of the file, and the steps that bring an older file up to them. A step is never edited once landed.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::Error;
+
+const MIGRATIONS: &[&str] = &[FIRST];
+
+/// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
+/// stands behind another message of its ordering key.
+///
+/// `token` is the `seq` of the message's last event, so that it is another one after every change of state.
+/// Bodies stand apart because every change of state rewrites the row of `messages`.
+const FIRST: &str = "
+CREATE TABLE messages (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    environment_id TEXT NOT NULL,
+    flow_id TEXT NOT NULL,
+    flow_name TEXT NOT NULL,
+    flow_version BIGINT NOT NULL,
+    trigger_kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    accepted_as TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    token BIGINT NOT NULL,
+    due_at BIGINT,
+    ordering_key TEXT,
+    attempts BIGINT NOT NULL DEFAULT 0,
+    max_attempts BIGINT NOT NULL,
+    granted_attempts BIGINT NOT NULL,
+    error_kind TEXT,
+    error_message TEXT,
+    error_field TEXT,
+    error_expression TEXT,
+    received_at BIGINT NOT NULL,
+    completed_at BIGINT,
+    replay_of TEXT,
+    batch_id TEXT,
+    traceparent TEXT
+);
+CREATE UNIQUE INDEX messages_id ON messages (id);
+CREATE INDEX messages_flow ON messages (flow_id, received_at);
+CREATE INDEX messages_flow_status ON messages (flow_id, status, received_at);
+CREATE INDEX messages_open ON messages (owner, flow_id, due_at) WHERE completed_at IS NULL;
+CREATE INDEX messages_order ON messages (flow_id, ordering_key, due_at)
+    WHERE completed_at IS NULL AND ordering_key IS NOT NULL;
+
+CREATE TABLE bodies (
+    seq INTEGER PRIMARY KEY,
+    raw_body BLOB NOT NULL,
+    payload BLOB,
+    request BLOB NOT NULL
+);
+
+CREATE TABLE transitions (
+    seq INTEGER PRIMARY KEY,
+    message BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    status TEXT NOT NULL,
+    attempts BIGINT NOT NULL,
+    due_at BIGINT,
+    error_kind TEXT,
+    error_message TEXT,
+    error_field TEXT,
+    error_expression TEXT,
+    output BLOB,
+    trace TEXT
+);
+CREATE INDEX transitions_message ON transitions (message);
+
+CREATE TABLE steps (
+    message BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    status BIGINT NOT NULL,
+    output BLOB NOT NULL,
+    PRIMARY KEY (message, name)
+) WITHOUT ROWID;
+
+CREATE TABLE dedupe (
+    flow_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (flow_id, key)
+) WITHOUT ROWID;
+CREATE INDEX dedupe_expires ON dedupe (expires_at);
+
+CREATE TABLE leases (
+    owner TEXT NOT NULL PRIMARY KEY,
+    node_id TEXT NOT NULL,
+    ttl_ms BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE saved_plans (
+    flow_id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL,
+    saved_at BIGINT NOT NULL,
+    PRIMARY KEY (flow_id, version)
+) WITHOUT ROWID;
+
+CREATE TABLE counters (
+    name TEXT NOT NULL PRIMARY KEY,
+    value BIGINT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO counters (name, value) VALUES ('last_seq', 0);
+";
+
+pub(super) const LAST_SEQ: &str = "
+SELECT max((SELECT value FROM counters WHERE name = 'last_seq'),
+           (SELECT coalesce(max(seq), 0) FROM messages),
+           (SELECT coalesce(max(seq), 0) FROM transitions))";
+
+/// Brings the file up to this build's schema.
+pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    // Two processes may open a new file at once; the lock on the folder is not ours to rely on.
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: i64 = tx.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    if found > known {
+        return Err(Error::NewerSchema { found, known });
+    }
+    for (done, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
+        tx.execute_batch(migration)?;
+        tx.execute_batch(&format!("PRAGMA user_version = {}", done + 1))?;
+    }
+    tx.commit()?;
+    Ok(())
+}
+
+/// The last event that was ever written, also when retention has dropped it since.
+pub(super) fn last_seq(conn: &Connection) -> Result<i64, Error> {
+    Ok(conn.query_row(LAST_SEQ, (), |row| row.get(0))?)
+}

@@ -1,0 +1,36 @@
+//! What a settlement changes.
+
+use super::operation::{Change, Problem, nobody};
+use crate::{Error, Outcome, Settlement};
+
+/// The change of state that a settlement asks for.
+pub(super) fn change(settlement: &Settlement) -> Result<Change, Error> {
+    let Settlement { lease, at, attempt, outcome, output, failure, trace } = settlement;
+    let trace = if trace.is_empty() {
+        None
+    } else {
+        let text = serde_json::to_string(trace);
+        Some(text.map_err(|error| Error::Other(format!("a trace cannot be written: {error}")))?)
+    };
+    let (due_at, attempts, error) = match outcome {
+        Outcome::Delivered | Outcome::Filtered => (None, Some(*attempt), Problem::Clear),
+        Outcome::DeadLetter => (None, Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
+        Outcome::Retry { due } => (Some(*due), Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
+        Outcome::Release { due } => (Some(*due), None, Problem::Keep),
+    };
+    Ok(Change {
+        message_id: lease.message_id.clone(),
+        seq: lease.seq,
+        from_owner: lease.owner.clone(),
+        from_token: lease.token,
+        at: *at,
+        to_owner: nobody(),
+        status: outcome.status(),
+        attempts,
+        due_at,
+        error,
+        output: output.clone(),
+        trace,
+        ordered: lease.ordered,
+    })
+}

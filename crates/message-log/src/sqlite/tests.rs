@@ -1,0 +1,73 @@
+//! What only the SQLite log promises: the size of its file, a full disk, its query plans. Its contract, too.
+
+mod pressure;
+mod query_plan;
+mod size;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sqlx::ConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
+use tempfile::TempDir;
+
+use super::{Durability, Options, SqliteLog};
+use crate::contract::Harness;
+use crate::{Error, MessageLog};
+
+struct File {
+    _dir: TempDir,
+    path: PathBuf,
+}
+
+impl File {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("messages.db");
+        Self { _dir: dir, path }
+    }
+
+    async fn open_with(&self, options: Options) -> Arc<SqliteLog> {
+        Arc::new(SqliteLog::open(&self.path, options).await.unwrap())
+    }
+
+    /// A connection of another program.
+    async fn connect(&self) -> sqlx::SqliteConnection {
+        SqliteConnectOptions::new().filename(&self.path).connect().await.unwrap()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).unwrap().len()
+    }
+}
+
+#[async_trait::async_trait]
+impl Harness for File {
+    async fn open(&self) -> Arc<dyn MessageLog> {
+        self.open_with(Options::default()).await
+    }
+}
+
+crate::message_log_contract!(File::new());
+
+#[tokio::test]
+async fn refuses_a_file_of_a_newer_build() {
+    let file = File::new();
+    file.open().await.close().await;
+    let mut conn = file.connect().await;
+    sqlx::raw_sql("PRAGMA user_version = 4711").execute(&mut conn).await.unwrap();
+    let opened = SqliteLog::open(&file.path, Options::default()).await;
+    assert!(matches!(opened, Err(Error::NewerSchema { found: 4_711, .. })));
+}
+
+#[tokio::test]
+async fn commits_to_the_disk_unless_told_otherwise() {
+    let file = File::new();
+    let relaxed = Options { durability: Durability::RelaxedMayLoseAckedMessages, ..Options::default() };
+    for (options, expected) in [(Options::default(), 2_i64), (relaxed, 1)] {
+        let conn = options.writing(&file.path).unwrap();
+        let pragma = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+        assert_eq!(pragma("synchronous").unwrap(), expected.into());
+        assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());
+    }
+}

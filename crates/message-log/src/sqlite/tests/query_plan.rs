@@ -1,0 +1,81 @@
+//! Every statement that grows with the log finds its rows by an index.
+
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Status;
+use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+
+use super::File;
+use crate::contract::Harness;
+use crate::sqlite::{append, change, claim, events, list, person, plan, read, retain, schema, step};
+use crate::{EventQuery, Filter, Tenant};
+
+const TABLES: &[&str] = &["messages", "bodies", "transitions", "steps", "dedupe", "m", "b", "t", "e", "n", "h", "d"];
+
+/// The steps of the plan that read a whole table.
+async fn scans(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
+    let explain = format!("EXPLAIN QUERY PLAN {statement}");
+    let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(conn).await;
+    let rows = rows.unwrap_or_else(|error| panic!("{error} in {statement}"));
+    let details = rows.iter().map(|row| row.get::<String, _>("detail"));
+    details
+        .filter(|detail| {
+            let table = detail.strip_prefix("SCAN ").and_then(|rest| rest.split_whitespace().next());
+            // The first entry of an index is a scan that ends at once.
+            table.is_some_and(|table| TABLES.contains(&table)) && !detail.contains("INDEX messages_open")
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn no_statement_reads_a_whole_table() {
+    let file = File::new();
+    let log = file.open().await;
+    let mut conn = file.connect().await;
+    let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
+    let all = Filter::flow(tenant.clone(), FlowId::new("f"));
+    let filters = [
+        all.clone(),
+        Filter { status: Some(Status::DeadLetter), ..all.clone() },
+        Filter { search: Some("x".to_owned()), since: Some(kanat_model::Timestamp::now()), ..all.clone() },
+        Filter { ids: vec![MessageId::new("1"), MessageId::new("2")], ..all },
+    ];
+    let mut statements: Vec<String> = filters.iter().map(list::statement).collect();
+    let query = EventQuery { flow_id: Some(FlowId::new("f")), ..EventQuery::after(tenant, 7) };
+    for (select, seq, status) in
+        [(events::ARRIVALS, "m.seq", "m.accepted_as"), (events::TRANSITIONS, "t.seq", "t.status")]
+    {
+        statements.push(events::statement(select, seq, status, &query, 9).sql().as_str().to_owned());
+    }
+    let fixed = [
+        append::FIND_BUSY_KEY,
+        append::FIND_DUPLICATE,
+        change::ADVANCE,
+        change::CHANGE,
+        change::RECORD,
+        claim::WAITING,
+        claim::DEAD_OWNERS,
+        claim::CANDIDATES,
+        claim::STEPS,
+        events::LAST,
+        person::FIND,
+        plan::DROP,
+        plan::GET,
+        plan::UNUSED,
+        read::CONTENT,
+        read::GET,
+        read::TRACE,
+        retain::DROP_KEYS,
+        retain::DROP_MESSAGES,
+        retain::NEXT_STRETCH,
+        schema::LAST_SEQ,
+        step::SAVE,
+    ];
+    statements.extend(fixed.iter().chain(retain::DROP_DEPENDENTS).map(|statement| (*statement).to_owned()));
+    for statement in statements {
+        let scans = scans(&mut conn, &statement).await;
+        // The stretch that retention looks at is limited by itself.
+        let limited = statement == retain::NEXT_STRETCH;
+        assert!(scans.is_empty() || limited, "{scans:?} in {statement}");
+    }
+    log.close().await;
+}

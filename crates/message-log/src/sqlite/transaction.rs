@@ -1,0 +1,119 @@
+//! One transaction: what ends a hold on a message first, then single operations, then what comes in. So a message that
+//! frees its ordering key lets one that arrives with it be run at once.
+
+use kanat_model::Timestamp;
+use rusqlite::{Connection, Params};
+
+use super::operation::{Effect, Operation, Work};
+use super::{append, change, lease, person, plan, retain, step};
+use crate::{Lease, NewMessage, Settled};
+
+/// A transaction under way.
+pub(super) struct Transaction<'c> {
+    pub conn: &'c Connection,
+    pub now: Timestamp,
+    last_seq: i64,
+}
+
+impl Transaction<'_> {
+    /// The next place in the log's order.
+    pub fn take_seq(&mut self) -> i64 {
+        self.last_seq += 1;
+        self.last_seq
+    }
+
+    pub fn last_seq(&self) -> i64 {
+        self.last_seq
+    }
+
+    /// Runs a statement that stays prepared; says how many rows changed.
+    pub fn execute(&self, statement: &str, values: impl Params) -> rusqlite::Result<usize> {
+        self.conn.prepare_cached(statement)?.execute(values)
+    }
+}
+
+/// Does all operations or none. Gives an effect for each, and the last place taken.
+pub(super) fn run(
+    conn: &Connection,
+    operations: &[Operation],
+    last_seq: i64,
+) -> (Result<Vec<Effect>, rusqlite::Error>, i64) {
+    let mut tx = Transaction { conn, now: Timestamp::now(), last_seq };
+    let effects = tx.execute("BEGIN IMMEDIATE", ()).and_then(|_| apply(&mut tx, operations));
+    kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
+    kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
+    let result = effects.and_then(|effects| tx.execute("COMMIT", ()).map(|_| effects));
+    kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
+    kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
+    // SQLite rolls some failures back by itself.
+    if result.is_err()
+        && !conn.is_autocommit()
+        && let Err(error) = tx.execute("ROLLBACK", ())
+    {
+        tracing::error!(%error, "a failed transaction could not be rolled back");
+    }
+    (result, tx.last_seq)
+}
+
+fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> rusqlite::Result<Vec<Effect>> {
+    let mut effects: Vec<Effect> = operations.iter().map(|_| Effect::Done).collect();
+    let mut appends: Vec<(usize, &NewMessage)> = Vec::new();
+    let mut singles = Vec::new();
+    for (operation, effect) in operations.iter().zip(&mut effects) {
+        if let Work::Checkpoint(checkpoint) = &operation.work {
+            *effect = Effect::Settled(step::checkpoint(tx, checkpoint)?);
+        }
+    }
+    for (at, operation) in operations.iter().enumerate() {
+        match &operation.work {
+            Work::Append(message) => appends.push((at, message.as_ref())),
+            Work::Checkpoint(_) => {}
+            Work::Settle(change) => {
+                let settled = change::apply(tx, change)?.is_some();
+                effects[at] = Effect::Settled(if settled { Settled::Done } else { Settled::Fenced });
+            }
+            Work::Claim(claimed) => {
+                let leases: Result<Vec<Option<Lease>>, _> =
+                    claimed.iter().map(|change| change::apply(tx, change)).collect();
+                effects[at] = Effect::Claimed(leases?.into_iter().flatten().collect());
+            }
+            single => singles.push((at, single)),
+        }
+    }
+    for (at, work) in singles {
+        effects[at] = single(tx, work)?;
+    }
+    for (at, message) in appends {
+        effects[at] = Effect::Appended(append::append(tx, message)?);
+    }
+    Ok(effects)
+}
+
+fn appends(operations: &[Operation]) -> usize {
+    operations.iter().filter(|operation| matches!(operation.work, Work::Append(_))).count()
+}
+
+fn settles(operations: &[Operation]) -> usize {
+    operations.iter().filter(|operation| matches!(operation.work, Work::Settle(_))).count()
+}
+
+fn single(tx: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<Effect> {
+    match work {
+        Work::Retry { tenant, id, flow_version } => person::retry(tx, tenant, id, *flow_version),
+        Work::Discard { tenant, id } => person::discard(tx, tenant, id),
+        Work::OpenLease { owner, node, ttl_ms } => lease::open(tx, owner, node, *ttl_ms),
+        Work::RenewLease(owner) => lease::renew(tx, owner),
+        Work::HandBack(owner) => lease::hand_back(tx, owner),
+        Work::SavePlans(plans) => plan::save(tx, plans),
+        Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),
+        Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
+        Work::DropPlan { flow_id, version, checked_at } => plan::drop(tx, flow_id, *version, *checked_at),
+        Work::Append(_)
+        | Work::Checkpoint(_)
+        | Work::Settle(_)
+        | Work::Claim(_)
+        | Work::Shrink { .. }
+        | Work::Truncate
+        | Work::Close => Ok(Effect::Done),
+    }
+}

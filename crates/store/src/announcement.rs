@@ -1,0 +1,103 @@
+//! What one process tells the others, so that they need not wait for their next look at what has changed: over
+//! PostgreSQL's notifications. SQLite has one process, and nobody to tell. They may get lost; who listens looks from time
+//! to time as well.
+
+use std::time::Duration;
+
+use kanat_model::id::{EnvironmentId, NodeId};
+use sqlx::postgres::PgListener;
+
+use crate::{Db, Error};
+
+const CHANNEL: &str = "kanat_announcements";
+
+/// What is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Announcement {
+    /// An environment reached a generation; what is urgent must not wait for other changes.
+    Published { environment_id: EnvironmentId, generation: u64, urgent: bool },
+    /// An operator wishes a node to drain within that time.
+    Drain { node_id: NodeId, within: Duration },
+}
+
+const NOTIFY: &str = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
+
+/// Tells the other processes, once the transaction is committed.
+pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<(), Error> {
+    if db.backend_name() == "PostgreSQL" {
+        sqlx::query(NOTIFY).bind(CHANNEL).bind(announcement.to_text()).execute(db).await?;
+    }
+    Ok(())
+}
+
+/// Hears what is announced.
+pub struct Listener {
+    inner: PgListener,
+}
+
+impl Listener {
+    pub(crate) async fn open(url: &str) -> Result<Self, Error> {
+        let mut inner = PgListener::connect(url).await?;
+        inner.listen(CHANNEL).await?;
+        Ok(Self { inner })
+    }
+
+    /// The next announcement; `None` when the connection was lost, and with it perhaps some. The next call connects again.
+    pub async fn next(&mut self) -> Result<Option<Announcement>, Error> {
+        loop {
+            let Some(heard) = self.inner.try_recv().await? else { return Ok(None) };
+            // Another build may say more than this one knows.
+            if let Some(announcement) = Announcement::parse(heard.payload()) {
+                return Ok(Some(announcement));
+            }
+        }
+    }
+}
+
+impl Announcement {
+    fn to_text(&self) -> String {
+        match self {
+            Self::Published { environment_id, generation, urgent } => {
+                let urgency = if *urgent { "now" } else { "soon" };
+                format!("published {environment_id} {generation} {urgency}")
+            }
+            Self::Drain { node_id, within } => format!("drain {node_id} {}", within.as_secs()),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        match words.next()? {
+            "published" => Some(Self::Published {
+                environment_id: EnvironmentId::from(words.next()?),
+                generation: words.next()?.parse().ok()?,
+                urgent: words.next()? == "now",
+            }),
+            "drain" => Some(Self::Drain {
+                node_id: NodeId::from(words.next()?),
+                within: Duration::from_secs(words.next()?.parse().ok()?),
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_announced_reads_back() {
+        let published = |urgent| {
+            let environment_id = EnvironmentId::from("env_1");
+            Announcement::Published { environment_id, generation: 7, urgent }
+        };
+        let drain = Announcement::Drain { node_id: NodeId::from("node_1"), within: Duration::from_secs(25) };
+        for said in [published(true), published(false), drain] {
+            assert_eq!(Announcement::parse(&said.to_text()), Some(said));
+        }
+        for text in ["", "published env_1", "published env_1 x now", "drain node_1", "tomorrow env_1 7 now"] {
+            assert_eq!(Announcement::parse(text), None, "{text}");
+        }
+    }
+}

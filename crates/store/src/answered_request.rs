@@ -1,0 +1,78 @@
+//! Requests that came with an idempotency key: which request it was, and its sealed answer once there is one.
+
+use kanat_model::Timestamp;
+use kanat_model::id::AccountId;
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+/// A request that was begun under a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredRequest {
+    /// SHA-256 of all that makes it this request.
+    pub request: [u8; 32],
+    /// Sealed; absent while it runs.
+    pub answer: Option<Vec<u8>>,
+    pub created_at: Timestamp,
+}
+
+const GET: &str = "SELECT request, answer, created_at FROM answered_request WHERE account_id = $1 AND name = $2";
+
+/// What is known under the account's key `name`.
+pub async fn get(db: &mut Db, account: &AccountId, name: &str) -> Result<Option<AnsweredRequest>, Error> {
+    let row = sqlx::query(GET).bind(account.as_str()).bind(name).fetch_optional(db).await?;
+    let read = |row: &sqlx::any::AnyRow| {
+        Ok(AnsweredRequest {
+            request: row.hash("request")?,
+            answer: row.optional_bytes("answer")?,
+            created_at: row.time("created_at")?,
+        })
+    };
+    row.as_ref().map(read).transpose()
+}
+
+const BEGIN: &str = "INSERT INTO answered_request (account_id, name, request, answer, created_at) \
+    VALUES ($1, $2, $3, NULL, $4) ON CONFLICT (account_id, name) DO UPDATE SET \
+    request = excluded.request, answer = NULL, created_at = excluded.created_at";
+
+/// Notes that a request runs; what was known under the key is forgotten.
+pub async fn begin(
+    db: &mut Db,
+    account: &AccountId,
+    name: &str,
+    request: &[u8; 32],
+    at: Timestamp,
+) -> Result<(), Error> {
+    sqlx::query(BEGIN)
+        .bind(account.as_str())
+        .bind(name)
+        .bind(request.as_slice())
+        .bind(at.as_millis())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+const ANSWER: &str = "UPDATE answered_request SET answer = $3 WHERE account_id = $1 AND name = $2";
+
+/// Keeps the sealed answer.
+pub async fn answer(db: &mut Db, account: &AccountId, name: &str, sealed: &[u8]) -> Result<(), Error> {
+    sqlx::query(ANSWER).bind(account.as_str()).bind(name).bind(sealed).execute(db).await?;
+    Ok(())
+}
+
+const FORGET: &str = "DELETE FROM answered_request WHERE account_id = $1 AND name = $2";
+
+/// Makes the key free again.
+pub async fn forget(db: &mut Db, account: &AccountId, name: &str) -> Result<(), Error> {
+    sqlx::query(FORGET).bind(account.as_str()).bind(name).execute(db).await?;
+    Ok(())
+}
+
+const FORGET_OLDER: &str = "DELETE FROM answered_request WHERE created_at < $1";
+
+/// Forgets what was begun before `at`, of all accounts.
+pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
+    sqlx::query(FORGET_OLDER).bind(at.as_millis()).execute(db).await?;
+    Ok(())
+}

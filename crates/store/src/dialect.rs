@@ -1,0 +1,60 @@
+//! What differs between SQLite and PostgreSQL; everything else is one text.
+
+/// The database behind a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// Begins a transaction that writes. On SQLite it takes the write lock at once: one that took it later could fail
+    /// halfway because another wrote in between.
+    pub(crate) fn begin_write(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN IMMEDIATE",
+            Self::Postgres => "BEGIN",
+        }
+    }
+
+    /// Begins a transaction that reads one state of the database throughout.
+    pub(crate) fn begin_read(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN",
+            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+
+    /// Run on every new connection. An answer of success means that the change is on disk.
+    pub(crate) fn connection_setup(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite => &[
+                "PRAGMA busy_timeout = 10000",
+                "PRAGMA journal_mode = WAL",
+                "PRAGMA synchronous = FULL",
+                "PRAGMA foreign_keys = ON",
+            ],
+            Self::Postgres => &["SET synchronous_commit = on"],
+        }
+    }
+
+    /// Makes migrations run one at a time, also when several processes start at once.
+    pub(crate) fn migration_lock(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(4912673304) AS TEXT)"),
+        }
+    }
+
+    /// The types of the shared text in the words of this database. Texts are ordered by their bytes and told apart
+    /// without regard to language, as SQLite does, whatever the locale of the server is.
+    pub(crate) fn schema_text(self, shared: &str) -> String {
+        match self {
+            Self::Sqlite => shared.to_owned(),
+            Self::Postgres => shared
+                .replace(" BLOB", " BYTEA")
+                .replace(" DOUBLE", " DOUBLE PRECISION")
+                .replace(" TEXT", " TEXT COLLATE \"C\""),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What can go wrong with the configuration store, and what a caller is told of it.
+
+/// Why something could not be read from or written to the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that is unique in its environment is in use already.
+    #[error("a {kind} named {name:?} already exists")]
+    Taken { kind: &'static str, name: String },
+    /// The row was changed by someone else since it was read.
+    #[error("{kind} {id:?} was changed meanwhile")]
+    Changed { kind: &'static str, id: String },
+    #[error("the database has schema {found}, and this build knows schemas up to {known} only: use a newer build")]
+    Newer { found: i64, known: i64 },
+    #[error("{0:?} is no database address: give sqlite:<path> or postgres://...")]
+    Address(String),
+    #[error("column {column:?} holds {value:?}, which means nothing to this build")]
+    Corrupt { column: &'static str, value: String },
+    #[error("{0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl Error {
+    /// Names a unique violation; every other error stays as it is.
+    pub(crate) fn taken(error: sqlx::Error, kind: &'static str, name: &str) -> Self {
+        match &error {
+            sqlx::Error::Database(cause) if cause.is_unique_violation() => Self::Taken { kind, name: name.to_owned() },
+            _ => Self::Database(error),
+        }
+    }
+
+    /// Whether trying again later may help.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
+            // SQLite: BUSY, LOCKED, IOERR, FULL, CANTOPEN, with their extended codes in the upper bytes.
+            // PostgreSQL: serialization failures, deadlocks, connection trouble, no resources, shutdown.
+            Self::Database(sqlx::Error::Database(cause)) => cause.code().is_some_and(|code| {
+                code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13 | 14) && code < 10_000)
+                    || ["40", "08", "53", "57"].iter().any(|class| code.len() == 5 && code.starts_with(class))
+            }),
+            Self::Taken { .. }
+            | Self::Changed { .. }
+            | Self::Newer { .. }
+            | Self::Address(_)
+            | Self::Corrupt { .. }
+            | Self::Database(_) => false,
+        }
+    }
+}
+
+/// The caller learns of names and lost updates; the cause of everything else goes to the log.
+impl From<Error> for kanat_model::Error {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::Taken { kind, name } => Self::already_exists(kind, name),
+            Error::Changed { .. } => Self::new(kanat_model::Code::Aborted, error.to_string()),
+            Error::Newer { .. } | Error::Address(_) | Error::Corrupt { .. } | Error::Database(_) => {
+                tracing::error!(error = %error, "the configuration store failed");
+                if error.may_pass() {
+                    Self::unavailable("the configuration store is not available")
+                } else {
+                    Self::internal()
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Flows: the draft, where it stands, and its last deployed version. Deleted rows stay; nothing reads them as flows.
+
+use kanat_model::Timestamp;
+use kanat_model::flow::Status;
+use kanat_model::id::{AccountId, EnvironmentId, FlowId};
+use kanat_model::page::{Page, Paged};
+use sqlx::any::AnyRow;
+
+use crate::row::Read;
+use crate::{Db, Error, search};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flow {
+    pub id: FlowId,
+    pub account_id: AccountId,
+    pub environment_id: EnvironmentId,
+    pub name: String,
+    pub description: String,
+    pub status: Status,
+    /// The last deployed version; 0 before the first deploy.
+    pub version: u32,
+    /// The trigger of the deployed version; of the draft before the first deploy.
+    pub trigger_kind: String,
+    /// The draft.
+    pub yaml_config: String,
+    pub change_summary: String,
+    /// The sealed webhook token, from the first definition with a webhook on.
+    pub webhook_token: Option<Vec<u8>>,
+    /// Grows with every change of the row.
+    pub revision: u64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub status: Option<Status>,
+    /// Looked for in name and description; empty finds everything.
+    pub search: String,
+}
+
+fn read(row: &AnyRow) -> Result<Flow, Error> {
+    let status = row.text("status")?;
+    Ok(Flow {
+        id: row.id("id")?,
+        account_id: row.id("account_id")?,
+        environment_id: row.id("environment_id")?,
+        name: row.text("name")?,
+        description: row.text("description")?,
+        status: Status::parse(&status).ok_or(Error::Corrupt { column: "status", value: status })?,
+        version: row.whole("version")?,
+        trigger_kind: row.text("trigger_kind")?,
+        yaml_config: row.text("yaml_config")?,
+        change_summary: row.text("change_summary")?,
+        webhook_token: row.optional_bytes("webhook_token")?,
+        revision: row.whole("revision")?,
+        created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
+    })
+}
+
+const INSERT: &str = "INSERT INTO flow (id, account_id, environment_id, name, description, status, version, \
+    trigger_kind, yaml_config, change_summary, webhook_token, revision, created_at, updated_at) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+
+/// Errors when the environment has a flow of that name.
+pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
+    sqlx::query(INSERT)
+        .bind(flow.id.as_str())
+        .bind(flow.account_id.as_str())
+        .bind(flow.environment_id.as_str())
+        .bind(flow.name.as_str())
+        .bind(flow.description.as_str())
+        .bind(flow.status.as_str())
+        .bind(i64::from(flow.version))
+        .bind(flow.trigger_kind.as_str())
+        .bind(flow.yaml_config.as_str())
+        .bind(flow.change_summary.as_str())
+        .bind(flow.webhook_token.clone())
+        .bind(flow.revision.cast_signed())
+        .bind(flow.created_at.as_millis())
+        .bind(flow.updated_at.as_millis())
+        .execute(db)
+        .await
+        .map_err(|error| Error::taken(error, "flow", &flow.name))?;
+    Ok(())
+}
+
+const GET: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
+    yaml_config, change_summary, webhook_token, revision, created_at, updated_at FROM flow \
+    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+
+pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Result<Option<Flow>, Error> {
+    let row = sqlx::query(GET).bind(environment.as_str()).bind(id.as_str()).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
+const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at IS NULL \
+    AND ($2 = '' OR status = $2) AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' \
+    OR LOWER(description) LIKE LOWER($3) ESCAPE '\\')";
+const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
+    yaml_config, change_summary, webhook_token, revision, created_at, updated_at FROM flow \
+    WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) \
+    AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' OR LOWER(description) LIKE LOWER($3) ESCAPE '\\') \
+    ORDER BY id DESC LIMIT $4 OFFSET $5";
+
+/// The environment's flows, newest first.
+pub async fn list(db: &mut Db, environment: &EnvironmentId, filter: &Filter, page: Page) -> Result<Paged<Flow>, Error> {
+    let status = filter.status.map_or("", Status::as_str);
+    let pattern = search::pattern(&filter.search);
+    let total = sqlx::query(COUNT)
+        .bind(environment.as_str())
+        .bind(status)
+        .bind(pattern.as_str())
+        .fetch_one(&mut *db)
+        .await?
+        .whole("total")?;
+    let rows = sqlx::query(LIST)
+        .bind(environment.as_str())
+        .bind(status)
+        .bind(pattern.as_str())
+        .bind(i64::from(page.limit))
+        .bind(i64::from(page.offset))
+        .fetch_all(db)
+        .await?;
+    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+}
+
+const UPDATE: &str = "UPDATE flow SET name = $3, description = $4, status = $5, version = $6, trigger_kind = $7, \
+    yaml_config = $8, change_summary = $9, webhook_token = $10, revision = revision + 1, updated_at = $11 \
+    WHERE id = $1 AND revision = $2 AND deleted_at IS NULL";
+
+/// Writes what may change, as the next revision. Errors when the row is no longer at `flow.revision`, and when another
+/// flow of the environment has the name.
+pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
+    let done = sqlx::query(UPDATE)
+        .bind(flow.id.as_str())
+        .bind(flow.revision.cast_signed())
+        .bind(flow.name.as_str())
+        .bind(flow.description.as_str())
+        .bind(flow.status.as_str())
+        .bind(i64::from(flow.version))
+        .bind(flow.trigger_kind.as_str())
+        .bind(flow.yaml_config.as_str())
+        .bind(flow.change_summary.as_str())
+        .bind(flow.webhook_token.clone())
+        .bind(flow.updated_at.as_millis())
+        .execute(db)
+        .await
+        .map_err(|error| Error::taken(error, "flow", &flow.name))?;
+    if done.rows_affected() == 0 {
+        return Err(Error::Changed { kind: "flow", id: flow.id.as_str().to_owned() });
+    }
+    flow.revision += 1;
+    Ok(())
+}
+
+const DELETE: &str = "UPDATE flow SET deleted_at = $3, revision = revision + 1 \
+    WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
+
+/// Whether there was such a flow.
+pub async fn delete(db: &mut Db, environment: &EnvironmentId, id: &FlowId, at: Timestamp) -> Result<bool, Error> {
+    let done =
+        sqlx::query(DELETE).bind(environment.as_str()).bind(id.as_str()).bind(at.as_millis()).execute(db).await?;
+    Ok(done.rows_affected() > 0)
+}

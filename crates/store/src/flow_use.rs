@@ -1,0 +1,27 @@
+//! Which resources a deployed flow reads or calls, so that none is deleted under it.
+
+use kanat_model::id::FlowId;
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+const CLEAR: &str = "DELETE FROM flow_use WHERE flow_id = $1";
+const INSERT: &str = "INSERT INTO flow_use (flow_id, resource_id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+
+/// Says anew what the flow uses, such as `lookup_table/<id>`; nothing when it is no longer deployed.
+pub async fn replace(db: &mut Db, flow: &FlowId, resource_ids: &[String]) -> Result<(), Error> {
+    sqlx::query(CLEAR).bind(flow.as_str()).execute(&mut *db).await?;
+    for resource_id in resource_ids {
+        sqlx::query(INSERT).bind(flow.as_str()).bind(resource_id.as_str()).execute(&mut *db).await?;
+    }
+    Ok(())
+}
+
+const USERS: &str = "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = flow_use.flow_id \
+    WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 10";
+
+/// Names of deployed flows that use the resource, at most ten.
+pub async fn users(db: &mut Db, resource_id: &str) -> Result<Vec<String>, Error> {
+    let rows = sqlx::query(USERS).bind(resource_id).fetch_all(db).await?;
+    rows.iter().map(|row| row.text("name")).collect()
+}

@@ -1,0 +1,72 @@
+//! Deployed versions of flows. They are written once.
+
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use kanat_model::page::{Page, Paged};
+use sqlx::any::AnyRow;
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowVersion {
+    pub flow_id: FlowId,
+    /// From 1.
+    pub version: u32,
+    pub yaml_config: String,
+    pub change_summary: String,
+    pub created_at: Timestamp,
+    /// Name of who deployed it.
+    pub created_by: String,
+}
+
+fn read(row: &AnyRow) -> Result<FlowVersion, Error> {
+    Ok(FlowVersion {
+        flow_id: row.id("flow_id")?,
+        version: row.whole("version")?,
+        yaml_config: row.text("yaml_config")?,
+        change_summary: row.text("change_summary")?,
+        created_at: row.time("created_at")?,
+        created_by: row.text("created_by")?,
+    })
+}
+
+const INSERT: &str = "INSERT INTO flow_version \
+    (flow_id, version, yaml_config, change_summary, created_at, created_by) VALUES ($1, $2, $3, $4, $5, $6)";
+
+pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
+    sqlx::query(INSERT)
+        .bind(version.flow_id.as_str())
+        .bind(i64::from(version.version))
+        .bind(version.yaml_config.as_str())
+        .bind(version.change_summary.as_str())
+        .bind(version.created_at.as_millis())
+        .bind(version.created_by.as_str())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+const GET: &str = "SELECT flow_id, version, yaml_config, change_summary, created_at, created_by FROM flow_version \
+    WHERE flow_id = $1 AND version = $2";
+
+pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
+    let row = sqlx::query(GET).bind(flow.as_str()).bind(i64::from(version)).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
+const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";
+const LIST: &str = "SELECT flow_id, version, yaml_config, change_summary, created_at, created_by FROM flow_version \
+    WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET $3";
+
+/// The flow's versions, newest first.
+pub async fn list(db: &mut Db, flow: &FlowId, page: Page) -> Result<Paged<FlowVersion>, Error> {
+    let total = sqlx::query(COUNT).bind(flow.as_str()).fetch_one(&mut *db).await?.whole("total")?;
+    let rows = sqlx::query(LIST)
+        .bind(flow.as_str())
+        .bind(i64::from(page.limit))
+        .bind(i64::from(page.offset))
+        .fetch_all(db)
+        .await?;
+    Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+}

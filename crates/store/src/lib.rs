@@ -1,0 +1,28 @@
+//! All SQL for configuration: one text for SQLite and PostgreSQL, one module a noun, one function a statement. What the
+//! rows mean is decided elsewhere; secrets come in and go out sealed.
+
+pub mod account;
+pub mod announcement;
+pub mod answered_request;
+pub mod api_key;
+pub mod connector_instance;
+mod dialect;
+pub mod environment;
+mod error;
+pub mod flow;
+pub mod flow_use;
+pub mod flow_version;
+pub mod lookup_table;
+pub mod meta;
+mod migration;
+pub mod node;
+pub mod periodic_task;
+pub mod published;
+mod row;
+mod search;
+mod store;
+pub mod webhook_token;
+
+pub use announcement::{Announcement, Listener};
+pub use error::Error;
+pub use store::{Db, Store, Tx};

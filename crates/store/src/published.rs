@@ -1,0 +1,113 @@
+//! What the nodes of an environment run: one row a resource, its body sealed, under the generation that changed it. A
+//! removed resource leaves its row behind, so that a node which was away learns of it.
+
+use kanat_model::id::{EnvironmentId, EpochId};
+use sqlx::any::AnyRow;
+
+use crate::row::Read;
+use crate::{Db, Error, environment, meta};
+
+/// A resource as nodes know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// `flow/<id>`, `lookup_table/<id>` or `connector_instance/<id>`.
+    pub resource_id: String,
+    /// SHA-256 of the body; of nothing, when removed.
+    pub hash: [u8; 32],
+    /// The sealed body; empty when removed.
+    pub sealed: Vec<u8>,
+    /// The generation of the environment that brought it.
+    pub generation: u64,
+    pub removed: bool,
+}
+
+/// All that an environment runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub epoch: EpochId,
+    pub generation: u64,
+    /// In order of their ids, without the removed ones.
+    pub resources: Vec<Published>,
+}
+
+fn read(row: &AnyRow) -> Result<Published, Error> {
+    Ok(Published {
+        resource_id: row.text("resource_id")?,
+        hash: row.hash("hash")?,
+        sealed: row.bytes("sealed")?,
+        generation: row.whole("generation")?,
+        removed: row.flag("removed")?,
+    })
+}
+
+const PUT: &str = "INSERT INTO published (environment_id, resource_id, hash, sealed, generation, removed) \
+    VALUES ($1, $2, $3, $4, $5, $6) \
+    ON CONFLICT (environment_id, resource_id) DO UPDATE SET \
+    hash = excluded.hash, sealed = excluded.sealed, generation = excluded.generation, removed = excluded.removed";
+
+async fn write(db: &mut Db, environment: &EnvironmentId, row: &Published) -> Result<(), Error> {
+    sqlx::query(PUT)
+        .bind(environment.as_str())
+        .bind(row.resource_id.as_str())
+        .bind(row.hash.as_slice())
+        .bind(row.sealed.as_slice())
+        .bind(row.generation.cast_signed())
+        .bind(i64::from(row.removed))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Adds or replaces a resource, and gives the environment's next generation.
+pub async fn put(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    resource_id: &str,
+    hash: [u8; 32],
+    sealed: Vec<u8>,
+) -> Result<u64, Error> {
+    let generation = environment::bump_generation(db, environment).await?;
+    let row = Published { resource_id: resource_id.to_owned(), hash, sealed, generation, removed: false };
+    write(db, environment, &row).await?;
+    Ok(generation)
+}
+
+/// Removes a resource, and gives the environment's next generation.
+pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64, Error> {
+    let generation = environment::bump_generation(db, environment).await?;
+    let row =
+        Published { resource_id: resource_id.to_owned(), hash: [0; 32], sealed: Vec::new(), generation, removed: true };
+    write(db, environment, &row).await?;
+    Ok(generation)
+}
+
+const GET: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
+    WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
+
+/// One resource, unless it was removed.
+pub async fn get(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<Option<Published>, Error> {
+    let row = sqlx::query(GET).bind(environment.as_str()).bind(resource_id).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
+const ALL: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
+    WHERE environment_id = $1 AND removed = 0 ORDER BY resource_id";
+
+/// Everything that the environment runs; `None` when there is no such environment. Read it in a transaction.
+pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Snapshot>, Error> {
+    let Some(generation) = environment::generation(db, environment).await? else { return Ok(None) };
+    let epoch = meta::epoch(db).await?;
+    let rows = sqlx::query(ALL).bind(environment.as_str()).fetch_all(db).await?;
+    let resources = rows.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(Some(Snapshot { epoch, generation, resources }))
+}
+
+const SINCE: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \
+    WHERE environment_id = $1 AND generation > $2 ORDER BY generation";
+
+/// What changed after `generation`, removed resources included, in the order of the changes.
+pub async fn since(db: &mut Db, environment: &EnvironmentId, generation: u64) -> Result<Vec<Published>, Error> {
+    let generation = i64::try_from(generation).unwrap_or(i64::MAX);
+    let rows = sqlx::query(SINCE).bind(environment.as_str()).bind(generation).fetch_all(db).await?;
+    rows.iter().map(read).collect()
+}

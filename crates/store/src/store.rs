@@ -1,0 +1,198 @@
+//! The handle to the database, and its transactions.
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use kanat_model::Secret;
+use sqlx::any::AnyPoolOptions;
+use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::dialect::Dialect;
+use crate::{Error, Listener, migration};
+
+/// What every function of this crate runs on: a transaction lends it.
+pub type Db = AnyConnection;
+
+/// A cheap handle to the configuration store.
+#[derive(Clone)]
+pub struct Store {
+    pool: AnyPool,
+    dialect: Dialect,
+    url: Secret<String>,
+    /// SQLite has one writer; queueing here is fair, its own lock is not.
+    writers: Option<Arc<Semaphore>>,
+}
+
+/// A transaction: undone unless it is committed.
+pub struct Tx {
+    inner: Transaction<'static, Any>,
+    _turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Store {
+    /// Opens `sqlite:<path>` (made when missing) or `postgres://...`, and brings the schema up to date. Errors when the
+    /// schema is newer than this build.
+    pub async fn open(address: &str) -> Result<Self, Error> {
+        let store = Self::attach(address).await?;
+        let mut tx = store.begin().await?;
+        migration::run(&mut tx, store.dialect).await?;
+        tx.commit().await?;
+        Ok(store)
+    }
+
+    /// Opens the same and leaves its schema as it is: for a look at a database that is another process's.
+    pub async fn attach(address: &str) -> Result<Self, Error> {
+        static DRIVERS: Once = Once::new();
+        DRIVERS.call_once(sqlx::any::install_default_drivers);
+
+        let (dialect, url) = locate(address)?;
+        let pool = AnyPoolOptions::new()
+            .max_connections(8)
+            .acquire_timeout(Duration::from_secs(10))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    for statement in dialect.connection_setup() {
+                        sqlx::query(*statement).execute(&mut *connection).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .connect(&url)
+            .await?;
+        let writers = (dialect == Dialect::Sqlite).then(|| Arc::new(Semaphore::new(1)));
+        Ok(Self { pool, dialect, url: Secret::new(url), writers })
+    }
+
+    /// Opens the SQLite file at `path`, which is made when it is missing.
+    pub async fn open_file(path: &Path) -> Result<Self, Error> {
+        Self::open(&format!("sqlite:{}", path.display())).await
+    }
+
+    /// Begins a transaction that may write.
+    pub async fn begin(&self) -> Result<Tx, Error> {
+        let turn = match &self.writers {
+            Some(writers) => Some(Arc::clone(writers).acquire_owned().await.expect("the semaphore is never closed")),
+            None => None,
+        };
+        Ok(Tx { inner: self.pool.begin_with(self.dialect.begin_write()).await?, _turn: turn })
+    }
+
+    /// Begins a transaction that sees one state of the database throughout; only for reading.
+    pub async fn read(&self) -> Result<Tx, Error> {
+        Ok(Tx { inner: self.pool.begin_with(self.dialect.begin_read()).await?, _turn: None })
+    }
+
+    /// Whether other processes may work on the same database.
+    pub fn is_shared(&self) -> bool {
+        self.dialect == Dialect::Postgres
+    }
+
+    /// Hears what other processes announce; `None` where there are none.
+    pub async fn listen(&self) -> Result<Option<Listener>, Error> {
+        if self.is_shared() { Ok(Some(Listener::open(self.url.expose()).await?)) } else { Ok(None) }
+    }
+
+    /// Errors when the database does not answer.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.read().await?.commit().await
+    }
+
+    /// Closes the connections once they are idle.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Tx {
+    /// Returns once the changes are durable.
+    pub async fn commit(self) -> Result<(), Error> {
+        Ok(self.inner.commit().await?)
+    }
+}
+
+impl Deref for Tx {
+    type Target = Db;
+
+    fn deref(&self) -> &Db {
+        &self.inner
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut Db {
+        &mut self.inner
+    }
+}
+
+fn locate(address: &str) -> Result<(Dialect, String), Error> {
+    if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+        return Ok((Dialect::Postgres, address.to_owned()));
+    }
+    let path = address.strip_prefix("sqlite:").ok_or_else(|| Error::Address(hide_password(address)))?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() {
+        return Err(Error::Address(address.to_owned()));
+    }
+    let path = std::path::absolute(path).map_err(|_| Error::Address(address.to_owned()))?;
+    Ok((Dialect::Sqlite, format!("sqlite://{}?mode=rwc", percent_encode(&path.to_string_lossy()))))
+}
+
+/// An address that is wrong may still carry a password.
+fn hide_password(address: &str) -> String {
+    match address.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://..."),
+        None => "...".to_owned(),
+    }
+}
+
+fn percent_encode(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta;
+
+    #[tokio::test]
+    async fn opens_a_file_whose_name_needs_escaping_and_finds_it_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b%?#ü.db");
+        let store = Store::open_file(&path).await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        let epoch = meta::epoch(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
+        store.close().await;
+        assert!(path.exists());
+        let again = Store::open_file(&path).await.unwrap();
+        assert_eq!(meta::epoch(&mut again.read().await.unwrap()).await.unwrap(), epoch);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_committed_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        meta::set(&mut tx, "colour", "red").await.unwrap();
+        drop(tx);
+        assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn refuses_an_address_of_another_kind_without_repeating_its_password() {
+        let error = Store::open("mysql://root:hunter2@localhost/x").await.err().unwrap();
+        assert!(matches!(error, Error::Address(_)));
+        assert!(!error.to_string().contains("hunter2"));
+    }
+}
