@@ -1,0 +1,92 @@
+//! Use-cases by resource: the order of checks and effects of each call. What they know of the wire is nothing.
+
+pub mod api_key;
+pub mod change;
+pub mod connector;
+pub mod environment;
+pub mod flow;
+pub mod lookup_table;
+pub mod message;
+mod name;
+pub mod node;
+
+use std::sync::Arc;
+
+use kanat_auth::{Role, Sealer};
+use kanat_message_log::MessageLog;
+use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
+use kanat_model::{Code, Error};
+use kanat_net::outbound;
+use kanat_store::Store;
+
+use crate::PublicUrl;
+use crate::push::Hub;
+pub use change::{Change, Changed};
+
+/// What use-cases work with.
+pub struct App {
+    pub store: Store,
+    pub log: Arc<dyn MessageLog>,
+    pub hub: Arc<Hub>,
+    pub sealer: Arc<Sealer>,
+    /// For calls that users direct, such as connection tests.
+    pub outbound: outbound::Client,
+    pub public_url: PublicUrl,
+}
+
+/// Who calls, and for which environment; the account comes from the credential and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub account_id: AccountId,
+    pub environment_id: EnvironmentId,
+    pub role: Role,
+    pub key_id: ApiKeyId,
+    /// The key's name: who did it, in records.
+    pub name: String,
+    /// The only environment that the key opens, if it is bound to one.
+    pub bound_to: Option<EnvironmentId>,
+}
+
+/// The revision that a caller means to change (`If-Match`); none when any will do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IfMatch(pub Option<String>);
+
+impl IfMatch {
+    /// Errors when what is stored is of another revision.
+    pub fn check(&self, revision: u64) -> Result<(), Error> {
+        let Some(wanted) = &self.0 else { return Ok(()) };
+        let mut wanted = wanted.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+        let revision = etag(revision);
+        if wanted.any(|tag| tag == "*" || tag.split('-').next() == Some(&revision)) {
+            return Ok(());
+        }
+        Err(Error::new(Code::Aborted, "it was changed meanwhile: read it again, then change it"))
+    }
+}
+
+/// The tag of a revision, without quotes.
+pub fn etag(revision: u64) -> String {
+    revision.to_string()
+}
+
+/// The tag of one view of a revision: it tells views apart, and as good as the revision's own which one is meant.
+pub fn etag_of_view(revision: u64, view: u32) -> String {
+    format!("{revision}-{view:08x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_update_is_refused() {
+        for taken in
+            [None, Some("3"), Some("\"3\""), Some("W/\"3\""), Some("\"1\", \"3\""), Some("3-00c0ffee"), Some("*")]
+        {
+            assert_eq!(IfMatch(taken.map(str::to_owned)).check(3), Ok(()), "{taken:?}");
+        }
+        for refused in ["2", "\"33\"", "", "-3", "33-00c0ffee", "\"2\", \"4\""] {
+            assert_eq!(IfMatch(Some(refused.to_owned())).check(3).unwrap_err().code, Code::Aborted, "{refused}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Use-cases of API keys.
+
+use kanat_auth::{Role, key};
+use kanat_model::id::ApiKeyId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Code, Error, Secret, Timestamp};
+use kanat_store::api_key::{self, ApiKey};
+use kanat_store::environment;
+
+use crate::app::{App, Caller, name};
+
+/// A key to be made.
+#[derive(Debug, Clone)]
+pub struct New {
+    pub name: String,
+    /// `editor` when left out.
+    pub role: Option<String>,
+    /// Id or name of the environment to bind it to.
+    pub environment: Option<String>,
+    /// ISO 8601; never when left out.
+    pub expires_at: Option<String>,
+}
+
+/// Makes a key; its text is nowhere else.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Secret<String>), Error> {
+    let name = name::check("name", &new.name)?;
+    let role = role(caller, new.role.as_deref())?;
+    let now = Timestamp::now();
+    let expires_at = new.expires_at.as_deref().map(|text| expiry(text, now)).transpose()?;
+
+    let mut tx = app.store.begin().await?;
+    let environment_id = match (&new.environment, &caller.bound_to) {
+        (Some(wanted), bound) => {
+            let found = environment::find(&mut tx, &caller.account_id, wanted).await?;
+            let found =
+                found.ok_or_else(|| Error::field("environmentId", format!("there is no environment {wanted:?}")))?;
+            if bound.as_ref().is_some_and(|bound| *bound != found.id) {
+                return Err(beyond_binding());
+            }
+            Some(found.id)
+        }
+        (None, bound) => bound.clone(),
+    };
+    let made = key::generate();
+    let row = ApiKey {
+        id: ApiKeyId::generate(),
+        account_id: caller.account_id.clone(),
+        name,
+        role: role.as_str().to_owned(),
+        environment_id,
+        sha256: made.sha256,
+        prefix: made.prefix,
+        created_at: now,
+        expires_at,
+        last_used_at: None,
+    };
+    api_key::insert(&mut tx, &row).await?;
+    tx.commit().await?;
+    Ok((row, made.text))
+}
+
+/// The account's keys, newest first.
+pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<Paged<ApiKey>, Error> {
+    let mut tx = app.store.read().await?;
+    Ok(api_key::list(&mut tx, &caller.account_id, page).await?)
+}
+
+/// Revokes a key at once. The last key that opens the whole account stays.
+pub async fn delete(app: &App, caller: &Caller, id: &ApiKeyId) -> Result<(), Error> {
+    let now = Timestamp::now();
+    let mut tx = app.store.begin().await?;
+    let found = api_key::get(&mut tx, &caller.account_id, id).await?;
+    let found = found.ok_or_else(|| Error::not_found("API key", id.as_str()))?;
+    let role = Role::parse(&found.role).unwrap_or(Role::Owner);
+    if !caller.role.may_grant(role) {
+        return Err(Error::new(
+            Code::PermissionDenied,
+            format!("a key of role {} cannot revoke this one", caller.role),
+        ));
+    }
+    if caller.bound_to.is_some() && caller.bound_to != found.environment_id {
+        return Err(beyond_binding());
+    }
+    let opens_all = role == Role::Owner && found.environment_id.is_none();
+    if opens_all && api_key::other_owners(&mut tx, &caller.account_id, id, now).await? == 0 {
+        return Err(Error::precondition("the account's last owner key cannot be revoked: make another one first"));
+    }
+    api_key::delete(&mut tx, &caller.account_id, id, now).await?;
+    Ok(tx.commit().await?)
+}
+
+fn role(caller: &Caller, text: Option<&str>) -> Result<Role, Error> {
+    let text = text.unwrap_or(Role::Editor.as_str());
+    let role = Role::parse(text)
+        .ok_or_else(|| Error::field("role", format!("{text:?} is no role: owner, admin, editor or viewer")))?;
+    if !caller.role.may_grant(role) {
+        let message = format!("a key of role {} cannot make one of role {role}", caller.role);
+        return Err(Error::new(Code::PermissionDenied, message));
+    }
+    Ok(role)
+}
+
+fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
+    let at = Timestamp::parse(text)
+        .ok_or_else(|| Error::field("expiresAt", format!("{text:?} is no ISO 8601 instant with an offset")))?;
+    if at <= now {
+        return Err(Error::field("expiresAt", "must lie in the future"));
+    }
+    Ok(at)
+}
+
+fn beyond_binding() -> Error {
+    Error::new(Code::PermissionDenied, "this key is bound to one environment and cannot reach beyond it")
+}

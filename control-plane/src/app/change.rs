@@ -1,0 +1,110 @@
+//! A change of what the nodes of an environment run: the rows and what is published of them go into one transaction,
+//! and the answer waits until the change is live.
+
+use kanat_auth::Sealer;
+use kanat_model::Error;
+use kanat_model::id::EnvironmentId;
+use kanat_plan_stream::{Hash, Kind};
+use kanat_store::announcement::announce;
+use kanat_store::{Announcement, Db, Tx, environment, published};
+use prost::Message;
+
+use crate::app::App;
+use crate::push::Applied;
+use crate::push::source::seal_context;
+
+/// What a call changed, and whether every node runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed<T> {
+    pub value: T,
+    pub applied: Applied,
+}
+
+/// A transaction on one environment. Others that change the environment wait for its end, so that what was read in it
+/// still holds when it is committed; it is undone when it is dropped.
+pub struct Change<'a> {
+    app: &'a App,
+    environment: EnvironmentId,
+    tx: Tx,
+    generation: Option<u64>,
+    urgent: bool,
+}
+
+impl<'a> Change<'a> {
+    pub async fn begin(app: &'a App, environment: &EnvironmentId) -> Result<Self, Error> {
+        let mut tx = app.store.begin().await?;
+        environment::lock(&mut tx, environment).await?;
+        Ok(Self { app, environment: environment.clone(), tx, generation: None, urgent: false })
+    }
+
+    /// The transaction, for the functions of the store.
+    pub fn db(&mut self) -> &mut Db {
+        &mut self.tx
+    }
+
+    /// Nodes are to have it without waiting for other changes: a pause, a revoked token.
+    pub fn urgent(&mut self) {
+        self.urgent = true;
+    }
+
+    /// What is published under `kind` and `id`.
+    pub async fn published<M: Message + Default>(&mut self, kind: Kind, id: &str) -> Result<Option<M>, Error> {
+        published(&mut self.tx, &self.app.sealer, &self.environment, kind, id).await
+    }
+
+    /// Publishes a resource: nodes run `body` from now on.
+    pub async fn put(&mut self, kind: Kind, id: &str, body: &impl Message) -> Result<(), Error> {
+        let resource_id = kind.resource_id(id);
+        let body = body.encode_to_vec();
+        let hash = *Hash::of(&body).as_bytes();
+        let sealed = self.app.sealer.seal(&body, &seal_context(&self.environment, &resource_id));
+        let generation = published::put(&mut self.tx, &self.environment, &resource_id, hash, sealed).await?;
+        self.generation = Some(generation);
+        Ok(())
+    }
+
+    /// Takes a resource out of service.
+    pub async fn remove(&mut self, kind: Kind, id: &str) -> Result<(), Error> {
+        let resource_id = kind.resource_id(id);
+        let generation = published::remove(&mut self.tx, &self.environment, &resource_id).await?;
+        self.generation = Some(generation);
+        Ok(())
+    }
+
+    /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
+    pub async fn commit<T>(mut self, value: T) -> Result<Changed<T>, Error> {
+        if let Some(generation) = self.generation {
+            let (environment_id, urgent) = (self.environment.clone(), self.urgent);
+            announce(&mut self.tx, &Announcement::Published { environment_id, generation, urgent }).await?;
+        }
+        self.tx.commit().await?;
+        let Some(generation) = self.generation else {
+            return Ok(Changed { value, applied: Applied::Everywhere });
+        };
+        if self.urgent {
+            self.app.hub.changed_now(&self.environment, generation);
+        } else {
+            self.app.hub.changed(&self.environment, generation);
+        }
+        let applied = self.app.hub.applied(&self.environment, generation).await;
+        Ok(Changed { value, applied })
+    }
+}
+
+/// What is published under `kind` and `id`, as nodes get it.
+pub async fn published<M: Message + Default>(
+    db: &mut Db,
+    sealer: &Sealer,
+    environment: &EnvironmentId,
+    kind: Kind,
+    id: &str,
+) -> Result<Option<M>, Error> {
+    let resource_id = kind.resource_id(id);
+    let Some(row) = published::get(db, environment, &resource_id).await? else { return Ok(None) };
+    let failed = |error: &dyn std::fmt::Display| {
+        tracing::error!(resource.id = %resource_id, error = %error, "what is published cannot be read");
+        Error::internal()
+    };
+    let body = sealer.open(&row.sealed, &seal_context(environment, &resource_id)).map_err(|error| failed(&error))?;
+    M::decode(body.as_slice()).map(Some).map_err(|error| failed(&error))
+}

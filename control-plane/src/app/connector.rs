@@ -1,0 +1,205 @@
+//! Use-cases of connectors: reads of the catalog, and the instances that an environment made of its entries. Configs
+//! are sealed at rest and leave masked.
+
+mod test;
+
+use kanat_catalog::{Action, Entry, Instance, MASK};
+use kanat_model::id::InstanceId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Timestamp};
+use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1 as plan;
+use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
+use kanat_store::{Db, flow_use};
+use serde_json::{Map, Value};
+
+use crate::app::{App, Caller, Change, Changed, IfMatch, name};
+pub use test::{Tested, test};
+
+/// A config: a JSON object.
+pub type Config = Map<String, Value>;
+
+/// An instance to be made.
+#[derive(Debug)]
+pub struct New {
+    pub catalog_id: String,
+    pub name: String,
+    pub display_name: Option<String>,
+    pub config: Config,
+}
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    pub name: Option<String>,
+    pub display_name: Option<String>,
+    /// Null removes a field, the mask keeps its secret.
+    pub config: Option<Config>,
+}
+
+/// The catalog's entries by name.
+pub fn catalog(category: Option<&str>, search: &str) -> Vec<&'static Entry> {
+    let search = search.to_lowercase();
+    let found = |text: &str| text.to_lowercase().contains(&search);
+    let mut entries: Vec<&Entry> = kanat_catalog::entries()
+        .iter()
+        .filter(|entry| category.is_none_or(|category| entry.category.eq_ignore_ascii_case(category)))
+        .filter(|entry| found(&entry.id) || found(&entry.name) || found(&entry.description))
+        .collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    entries
+}
+
+/// One entry of the catalog.
+pub fn catalog_entry(id: &str) -> Result<&'static Entry, Error> {
+    kanat_catalog::entry(id).ok_or_else(|| Error::not_found("catalog entry", id))
+}
+
+/// One action of an entry.
+pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action, Error> {
+    let found = catalog_entry(id)?.action(slug);
+    found.ok_or_else(|| Error::not_found("catalog action", format!("{id}.{slug}")))
+}
+
+/// Makes an instance.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<ConnectorInstance>, Error> {
+    let entry = kanat_catalog::entry(&new.catalog_id)
+        .ok_or_else(|| Error::field("catalogId", format!("the catalog has no entry {:?}", new.catalog_id)))?;
+    let name = name::check("name", &new.name)?;
+    let display_name = name::check_description("displayName", new.display_name.unwrap_or_else(|| name.clone()))?;
+    let now = Timestamp::now();
+    let id = InstanceId::generate();
+    let config = checked(entry, &id, &name, &new.config)?;
+    let instance = ConnectorInstance {
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        catalog_id: entry.id.clone(),
+        name,
+        display_name,
+        config: app.sealer.seal(config.as_bytes(), &seal_context(&id)),
+        id,
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    connector_instance::insert(change.db(), &instance).await?;
+    publish(&mut change, &instance, config).await?;
+    change.commit(instance).await
+}
+
+/// The environment's instances, newest first.
+pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<ConnectorInstance>, Error> {
+    let mut tx = app.store.read().await?;
+    Ok(connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?)
+}
+
+/// One instance.
+pub async fn get(app: &App, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
+    existing(&mut *app.store.read().await?, caller, id).await
+}
+
+/// Changes what the update names.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &InstanceId,
+    update: Update,
+    if_match: &IfMatch,
+) -> Result<Changed<ConnectorInstance>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let mut instance = existing(change.db(), caller, id).await?;
+    if_match.check(instance.revision)?;
+    if let Some(name) = &update.name {
+        instance.name = name::check("name", name)?;
+    }
+    if let Some(display_name) = update.display_name {
+        instance.display_name = name::check_description("displayName", display_name)?;
+    }
+    let entry = catalog_entry(&instance.catalog_id)?;
+    let stored = config(app, &instance)?;
+    let merged = update.config.map_or_else(|| stored.clone(), |config| entry.merge(&stored, &config));
+    let text = checked(entry, id, &instance.name, &merged)?;
+    instance.config = app.sealer.seal(text.as_bytes(), &seal_context(id));
+    instance.updated_at = Timestamp::now();
+    connector_instance::update(change.db(), &mut instance).await?;
+    publish(&mut change, &instance, text).await?;
+    change.commit(instance).await
+}
+
+/// Takes an instance out of service; not while a deployed flow uses it.
+pub async fn delete(app: &App, caller: &Caller, id: &InstanceId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let instance = existing(change.db(), caller, id).await?;
+    if_match.check(instance.revision)?;
+    let users = flow_use::users(change.db(), &Kind::ConnectorInstance.resource_id(id)).await?;
+    if !users.is_empty() {
+        let (name, users) = (&instance.name, users.join(", "));
+        return Err(Error::precondition(format!("connector instance {name:?} is used by deployed flows: {users}")));
+    }
+    connector_instance::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    change.remove(Kind::ConnectorInstance, id.as_str()).await?;
+    change.commit(()).await
+}
+
+/// The config of an instance as callers may see it.
+pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String, Error> {
+    let config = config(app, instance)?;
+    let shown = match kanat_catalog::entry(&instance.catalog_id) {
+        Some(entry) => entry.redact(&config),
+        // Without its entry nobody knows what is secret.
+        None => config.keys().map(|name| (name.clone(), MASK.into())).collect(),
+    };
+    Ok(Value::Object(shown).to_string())
+}
+
+/// An instance as runs use it, with its secrets; `None` when there is none of that id, or it no longer fits its entry.
+pub async fn instance(app: &App, db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<Option<Instance>, Error> {
+    let Some(found) = connector_instance::get(db, &caller.environment_id, id).await? else { return Ok(None) };
+    let config = Value::Object(config(app, &found)?).to_string();
+    Ok(Instance::new(id.as_str(), found.name, &found.catalog_id, &config).ok())
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
+    let found = connector_instance::get(db, &caller.environment_id, id).await?;
+    found.ok_or_else(|| Error::not_found("connector instance", id.as_str()))
+}
+
+/// The text of a config that fits its entry. Errors name each wrong field as `config.<name>`.
+fn checked(entry: &Entry, id: &InstanceId, name: &str, config: &Config) -> Result<String, Error> {
+    let config: Config = config.iter().filter(|(_, value)| !value.is_null()).map(clone_pair).collect();
+    entry.check(&config).map_err(|faults| Error::invalid("the config does not fit its catalog entry", faults))?;
+    let text = Value::Object(config).to_string();
+    match Instance::new(id.as_str(), name, &entry.id, &text) {
+        Ok(_) => Ok(text),
+        Err(why) => Err(Error::field("config", why)),
+    }
+}
+
+fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+fn config(app: &App, instance: &ConnectorInstance) -> Result<Config, Error> {
+    let failed = |error: &dyn std::fmt::Display| {
+        tracing::error!(instance.id = %instance.id, error = %error, "the config of a connector instance cannot be read");
+        Error::internal()
+    };
+    let plain = app.sealer.open(&instance.config, &seal_context(&instance.id)).map_err(|error| failed(&error))?;
+    serde_json::from_slice(&plain).map_err(|_| failed(&"it is no JSON object"))
+}
+
+/// What a config at rest is sealed for.
+fn seal_context(id: &InstanceId) -> String {
+    Kind::ConnectorInstance.resource_id(id)
+}
+
+async fn publish(change: &mut Change<'_>, instance: &ConnectorInstance, config: String) -> Result<(), Error> {
+    let body = plan::ConnectorInstance {
+        id: instance.id.as_str().to_owned(),
+        name: instance.name.clone(),
+        catalog_id: instance.catalog_id.clone(),
+        config,
+    };
+    change.put(Kind::ConnectorInstance, instance.id.as_str(), &body).await
+}

@@ -1,0 +1,234 @@
+//! Use-cases of flows. A draft may name what does not exist yet; a deployed version may not.
+
+mod definition;
+mod deploy;
+mod names;
+mod run;
+mod samples;
+mod test;
+mod uses;
+mod version;
+mod webhook;
+
+use kanat_flow::graph::{self, Graph};
+use kanat_flow::{Diagnostic, Identity};
+use kanat_model::flow::Status;
+use kanat_model::id::FlowId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Timestamp};
+use kanat_plan_stream::Kind;
+use kanat_store::flow::{self, Filter, Flow};
+use kanat_store::{Db, flow_use};
+
+use crate::app::{App, Caller, Change, Changed, IfMatch, name};
+pub use deploy::{deploy, pause, resume, rollback};
+use names::EnvironmentNames;
+pub use run::{Started, run};
+pub use test::{Tested, test};
+pub use version::{get as get_version, list as list_versions};
+pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
+
+/// A flow to be made.
+#[derive(Debug)]
+pub struct New {
+    /// The definition's name when left out.
+    pub name: Option<String>,
+    /// The definition's description when left out.
+    pub description: Option<String>,
+    pub yaml_config: String,
+}
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub yaml_config: Option<String>,
+    /// `paused` pauses and `active` resumes.
+    pub status: Option<String>,
+    pub change_summary: Option<String>,
+}
+
+/// A flow with what its definition comes to.
+#[derive(Debug)]
+pub struct Details {
+    pub flow: Flow,
+    /// The definition as a JSON tree.
+    pub config: String,
+    /// The compiled plan as JSON, when it compiles.
+    pub plan: Option<String>,
+    /// Names that do not exist yet.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// What a definition has of errors and warnings.
+#[derive(Debug, Default)]
+pub struct Validated {
+    pub errors: Vec<Diagnostic>,
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Makes a draft.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Error> {
+    let definition = definition::parse(&new.yaml_config)?;
+    let now = Timestamp::now();
+    let mut flow = Flow {
+        id: FlowId::generate(),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        name: name::check("name", new.name.as_deref().unwrap_or(&definition.name))?,
+        description: name::check_description("description", new.description.unwrap_or(definition.description))?,
+        status: Status::Draft,
+        version: 0,
+        trigger_kind: definition.source.trigger.as_str().to_owned(),
+        yaml_config: new.yaml_config,
+        change_summary: String::new(),
+        webhook_token: None,
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    webhook::give_token(app, &mut flow);
+    let mut tx = app.store.begin().await?;
+    flow::insert(&mut tx, &flow).await?;
+    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    tx.commit().await?;
+    details(flow, &names)
+}
+
+/// The environment's flows, newest first.
+pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Flow>, Error> {
+    let mut tx = app.store.read().await?;
+    Ok(flow::list(&mut tx, &caller.environment_id, filter, page).await?)
+}
+
+/// One flow with what its definition comes to.
+pub async fn get(app: &App, caller: &Caller, id: &FlowId) -> Result<Details, Error> {
+    let mut tx = app.store.read().await?;
+    let flow = existing(&mut tx, caller, id).await?;
+    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    details(flow, &names)
+}
+
+/// Changes what the update names. What is deployed stays as it is, but for its name and whether it is paused.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    update: Update,
+    if_match: &IfMatch,
+) -> Result<Changed<Details>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let mut flow = existing(change.db(), caller, id).await?;
+    if_match.check(flow.revision)?;
+    let before = flow.clone();
+    if let Some(name) = &update.name {
+        flow.name = name::check("name", name)?;
+    }
+    if let Some(description) = update.description {
+        flow.description = name::check_description("description", description)?;
+    }
+    if let Some(yaml_config) = update.yaml_config {
+        let definition = definition::parse(&yaml_config)?;
+        flow.yaml_config = yaml_config;
+        if flow.version == 0 {
+            flow.trigger_kind = definition.source.trigger.as_str().to_owned();
+            webhook::give_token(app, &mut flow);
+        }
+    }
+    if let Some(summary) = update.change_summary {
+        flow.change_summary = name::check_description("changeSummary", summary)?;
+    }
+    if let Some(status) = &update.status {
+        flow.status = asked_status(flow.status, status)?;
+    }
+    if flow != before {
+        flow.updated_at = Timestamp::now();
+        flow::update(change.db(), &mut flow).await?;
+    }
+    if flow.status != before.status {
+        change.urgent();
+    }
+    if flow.version > 0 && (&flow.name, flow.status) != (&before.name, before.status) {
+        deploy::publish_again(&mut change, app, &flow).await?;
+    }
+    let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
+    change.commit(details(flow, &names)?).await
+}
+
+/// Takes a flow out of service. Its messages and versions stay.
+pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let flow = existing(change.db(), caller, id).await?;
+    if_match.check(flow.revision)?;
+    flow::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    if flow.version > 0 {
+        flow_use::replace(change.db(), id, &[]).await?;
+        change.remove(Kind::Flow, id.as_str()).await?;
+        change.urgent();
+    }
+    change.commit(()).await
+}
+
+/// Checks a definition without keeping it.
+pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<Validated, Error> {
+    match kanat_flow::parse(yaml_config) {
+        Err(errors) => Ok(Validated { errors, warnings: Vec::new() }),
+        Ok(definition) => {
+            let mut tx = app.store.read().await?;
+            let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+            Ok(Validated { errors: Vec::new(), warnings: kanat_flow::check_names(&definition, &names) })
+        }
+    }
+}
+
+/// The draft as a graph.
+pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId) -> Result<Graph, Error> {
+    let flow = existing(&mut *app.store.read().await?, caller, id).await?;
+    Ok(graph::of(&definition::parse(&flow.yaml_config)?))
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Error> {
+    let found = flow::get(db, &caller.environment_id, id).await?;
+    found.ok_or_else(|| Error::not_found("flow", id.as_str()))
+}
+
+fn details(flow: Flow, names: &EnvironmentNames) -> Result<Details, Error> {
+    let definition = definition::parse(&flow.yaml_config)?;
+    let warnings = kanat_flow::check_names(&definition, names);
+    let plan = kanat_flow::compile(&definition, names, identity(&flow)).ok();
+    Ok(Details {
+        config: kanat_flow::config_json(&definition),
+        plan: plan.as_ref().map(kanat_flow::plan_json),
+        warnings,
+        flow,
+    })
+}
+
+/// What a plan says of its flow, without webhook tokens.
+fn identity(flow: &Flow) -> Identity {
+    Identity {
+        flow_id: flow.id.as_str().to_owned(),
+        flow_name: flow.name.clone(),
+        account_id: flow.account_id.as_str().to_owned(),
+        environment_id: flow.environment_id.as_str().to_owned(),
+        version: flow.version,
+        webhook_tokens: Vec::new(),
+        paused: flow.status == Status::Paused,
+    }
+}
+
+/// The status that an update leads to; the one that the flow has already changes nothing.
+fn asked_status(now: Status, text: &str) -> Result<Status, Error> {
+    let asked = Status::parse(text)
+        .ok_or_else(|| Error::field("status", format!("{text:?} is no status: paused or active")))?;
+    match (now, asked) {
+        (Status::Draft, Status::Draft) | (Status::Active, Status::Active) | (Status::Paused, Status::Paused) => Ok(now),
+        (Status::Draft, Status::Active) => Err(Error::precondition("a flow that is draft becomes active by a deploy")),
+        (Status::Draft | Status::Active, Status::Paused) => now.pause(),
+        (Status::Paused, Status::Active) => now.resume(),
+        (Status::Active | Status::Paused, Status::Draft) => {
+            Err(Error::precondition("a flow that was deployed cannot become a draft again"))
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What an environment has for definitions to name.
+
+use std::collections::HashMap;
+
+use kanat_flow::{InstanceRef, Names};
+use kanat_model::Error;
+use kanat_model::id::{EnvironmentId, InstanceId, LookupTableId};
+use kanat_store::{Db, connector_instance, lookup_table};
+
+/// The names of one environment, as they stood when they were loaded.
+#[derive(Debug, Default)]
+pub struct EnvironmentNames {
+    instances: HashMap<String, InstanceRef>,
+    tables: HashMap<String, LookupTableId>,
+}
+
+impl EnvironmentNames {
+    pub async fn load(db: &mut Db, environment: &EnvironmentId) -> Result<Self, Error> {
+        let instances = connector_instance::names(db, environment)
+            .await?
+            .into_iter()
+            .map(|instance| (instance.name, InstanceRef { id: instance.id.into_string(), entry: instance.catalog_id }));
+        let instances = instances.collect();
+        let tables = lookup_table::names(db, environment).await?.into_iter().map(|(id, name)| (name, id)).collect();
+        Ok(Self { instances, tables })
+    }
+
+    /// The id of the table with this name.
+    pub fn table_id(&self, name: &str) -> Option<&LookupTableId> {
+        self.tables.get(name)
+    }
+}
+
+impl Names for EnvironmentNames {
+    fn instance(&self, name: &str) -> Option<InstanceRef> {
+        self.instances.get(name).cloned()
+    }
+
+    fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
+        self.instances.values().filter(|instance| instance.entry == entry).cloned().collect()
+    }
+
+    fn table(&self, name: &str) -> bool {
+        self.tables.contains_key(name)
+    }
+
+    fn adapter(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn instance_names(&self) -> Vec<String> {
+        self.instances.keys().cloned().collect()
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.tables.keys().cloned().collect()
+    }
+
+    fn adapter_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The names of an environment where every other name exists as well: a draft can be tested before its connectors are
+/// made.
+pub struct Lenient<'n>(pub &'n EnvironmentNames);
+
+impl Lenient<'_> {
+    /// The id of an instance that does not exist.
+    pub fn missing_instance() -> InstanceId {
+        InstanceId::new("")
+    }
+}
+
+impl Names for Lenient<'_> {
+    fn instance(&self, name: &str) -> Option<InstanceRef> {
+        let missing = || InstanceRef { id: Self::missing_instance().into_string(), entry: "http".to_owned() };
+        Some(self.0.instance(name).unwrap_or_else(missing))
+    }
+
+    fn instances_of(&self, entry: &str) -> Vec<InstanceRef> {
+        match self.0.instances_of(entry).into_iter().next() {
+            Some(first) => vec![first],
+            None => vec![InstanceRef { id: Self::missing_instance().into_string(), entry: entry.to_owned() }],
+        }
+    }
+
+    fn table(&self, _name: &str) -> bool {
+        true
+    }
+
+    fn adapter(&self, name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+
+    fn instance_names(&self) -> Vec<String> {
+        self.0.instance_names()
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        self.0.table_names()
+    }
+
+    fn adapter_names(&self) -> Vec<String> {
+        self.0.adapter_names()
+    }
+}

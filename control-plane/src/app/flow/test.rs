@@ -1,0 +1,72 @@
+//! The test of a draft: the same evaluator and the same tables as in service, and no delivery.
+
+use kanat_engine::{Input, Outcome, Program};
+use kanat_mapping::json;
+use kanat_model::id::FlowId;
+use kanat_model::message::Failure;
+use kanat_model::{Error, Timestamp};
+
+use super::names::{EnvironmentNames, Lenient};
+use super::samples::Samples;
+use super::{definition, existing, identity, run};
+use crate::app::{App, Caller};
+
+/// What a test came to.
+#[derive(Debug)]
+pub struct Tested {
+    /// The payload that was tested.
+    pub payload: String,
+    pub began_at: Timestamp,
+    /// Whether the condition held.
+    pub matched: bool,
+    /// JSON; absent when the condition was false or the mapping failed.
+    pub output: Option<String>,
+    pub failure: Option<Failure>,
+    pub duration_ms: u32,
+}
+
+/// Applies condition and mapping of the draft to a payload, JSON text. Connectors and tables that do not exist yet are
+/// no obstacle where the mapping does not need them.
+pub async fn test(app: &App, caller: &Caller, id: &FlowId, payload: String) -> Result<Tested, Error> {
+    check_json("sampleData", &payload)?;
+    let mut tx = app.store.read().await?;
+    let flow = existing(&mut tx, caller, id).await?;
+    let definition = definition::parse(&flow.yaml_config)?;
+    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    let plan = kanat_flow::compile(&definition, &Lenient(&names), identity(&flow))
+        .map_err(|faults| definition::invalid("the definition cannot be compiled", &faults))?;
+    let samples = Samples::load(app, &mut tx, &caller.environment_id, &plan, &names).await?;
+    drop(tx);
+    let program = Program::compile(plan).map_err(|error| Error::field("yamlConfig", error.to_string()))?;
+    let now = Timestamp::now();
+    let trigger = run::request_json(now);
+    let input = Input { payload: payload.as_bytes(), trigger: trigger.as_bytes(), steps: b"{}", now };
+    let outcome = program.run(&input, &samples);
+    let duration_ms = u32::try_from(Timestamp::now().since(now).as_millis()).unwrap_or(u32::MAX);
+    Ok(judge(
+        outcome,
+        &samples,
+        Tested { payload, began_at: now, matched: true, output: None, failure: None, duration_ms },
+    ))
+}
+
+fn judge(outcome: Result<Outcome, Failure>, samples: &Samples, tested: Tested) -> Tested {
+    match outcome {
+        Ok(Outcome::Filtered) => Tested { matched: false, ..tested },
+        Ok(Outcome::Mapped(output)) => {
+            let text = String::from_utf8_lossy(&output).into_owned();
+            Tested { output: Some(samples.mask(text)), ..tested }
+        }
+        Err(failure) => {
+            let failure = Failure { message: samples.mask(failure.message), ..failure };
+            Tested { matched: failure.field.as_deref() != Some("when"), failure: Some(failure), ..tested }
+        }
+    }
+}
+
+/// Errors name `field`.
+pub fn check_json(field: &str, text: &str) -> Result<(), Error> {
+    json::check(text.as_bytes(), json::MAX_DEPTH).map_err(|error| {
+        Error::field(field, format!("line {}, column {}: {}", error.line, error.column, error.message))
+    })
+}

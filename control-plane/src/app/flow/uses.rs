@@ -1,0 +1,126 @@
+//! What a plan uses of its environment: the lookup tables that its texts name, the instances that it calls.
+
+use std::collections::BTreeSet;
+
+use kanat_mapping::{Expression, JsonTemplate, Reference, Template};
+use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1::{FlowPlan, Mapping, field};
+
+use super::names::EnvironmentNames;
+
+/// Names of the tables that the plan's texts look up.
+pub fn tables(plan: &FlowPlan) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    expression(&plan.when, &mut found);
+    expression(&plan.ordering_key, &mut found);
+    expression(&plan.idempotency_key, &mut found);
+    if let Some(map) = &plan.mapping {
+        mapping(map, &mut found);
+    }
+    if let Some(target) = &plan.target {
+        template(&target.endpoint, &mut found);
+        target.headers.iter().for_each(|header| template(&header.text, &mut found));
+    }
+    for step in &plan.steps {
+        expression(&step.when, &mut found);
+        json_template(&step.params, &mut found);
+    }
+    found
+}
+
+/// Ids of the connector instances that the plan names.
+pub fn instances(plan: &FlowPlan) -> BTreeSet<&str> {
+    let target = plan.target.iter().map(|target| target.instance.as_str());
+    let steps = plan.steps.iter().map(|step| step.instance.as_str());
+    let all = std::iter::once(plan.source_instance.as_str()).chain(target).chain(steps);
+    all.filter(|id| !id.is_empty()).collect()
+}
+
+/// Resource ids of all that the plan uses.
+pub fn resource_ids(plan: &FlowPlan, names: &EnvironmentNames) -> Vec<String> {
+    let instances = instances(plan).into_iter().map(|id| Kind::ConnectorInstance.resource_id(id));
+    let tables = tables(plan);
+    let tables = tables.iter().filter_map(|name| names.table_id(name)).map(|id| Kind::LookupTable.resource_id(id));
+    instances.chain(tables).collect()
+}
+
+fn mapping(map: &Mapping, found: &mut BTreeSet<String>) {
+    for field in &map.fields {
+        match &field.value {
+            Some(field::Value::Expression(text)) => expression(text, found),
+            Some(field::Value::Template(text)) => template(text, found),
+            Some(field::Value::Each(each)) => {
+                expression(&each.list, found);
+                if let Some(map) = &each.map {
+                    mapping(map, found);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// A text that does not parse names nothing; the compiler of the plan has refused it already.
+fn expression(text: &str, found: &mut BTreeSet<String>) {
+    if text.contains("{{") {
+        template(text, found);
+    } else if let Ok(parsed) = Expression::parse(text) {
+        note(&parsed.references().tables, found);
+    }
+}
+
+fn template(text: &str, found: &mut BTreeSet<String>) {
+    if let Ok(parsed) = Template::parse(text) {
+        note(&parsed.references().tables, found);
+    }
+}
+
+fn json_template(text: &str, found: &mut BTreeSet<String>) {
+    if let Ok(parsed) = JsonTemplate::parse(text) {
+        note(&parsed.references().tables, found);
+    }
+}
+
+fn note(tables: &[Reference], found: &mut BTreeSet<String>) {
+    found.extend(tables.iter().map(|table| table.name.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_proto::plan::v1::{Each, Field, Target};
+
+    use super::*;
+
+    #[test]
+    fn finds_tables_wherever_an_expression_may_stand() {
+        let each = Each {
+            list: "source.items".to_owned(),
+            map: Some(Mapping {
+                fields: vec![Field {
+                    name: "sku".to_owned(),
+                    value: Some(field::Value::Expression("item.sku | lookup(skus)".to_owned())),
+                }],
+            }),
+        };
+        let plan = FlowPlan {
+            when: "source.a | lookup(conditions)".to_owned(),
+            mapping: Some(Mapping {
+                fields: vec![
+                    Field { name: "lines".to_owned(), value: Some(field::Value::Each(each)) },
+                    Field {
+                        name: "t".to_owned(),
+                        value: Some(field::Value::Template("x {{ source.b | lookup(templates, ZZ) }}".to_owned())),
+                    },
+                ],
+            }),
+            target: Some(Target {
+                instance: "ci_1".to_owned(),
+                endpoint: "/{{ source.c | lookup(endpoints) }}".to_owned(),
+                ..Target::default()
+            }),
+            ..FlowPlan::default()
+        };
+        assert_eq!(tables(&plan).into_iter().collect::<Vec<_>>(), ["conditions", "endpoints", "skus", "templates"]);
+        assert_eq!(instances(&plan).into_iter().collect::<Vec<_>>(), ["ci_1"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Use-cases of lookup tables. One request that modifies a table is one step of its version, and one push to the nodes.
+
+mod csv;
+mod entries;
+
+use kanat_model::id::LookupTableId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Code, Error, Timestamp};
+use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1 as plan;
+use kanat_store::lookup_table::entry::{self, Entry};
+use kanat_store::lookup_table::{self, LookupTable};
+use kanat_store::{Db, flow_use};
+
+use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+
+/// Makes an empty table.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    description: String,
+) -> Result<Changed<LookupTable>, Error> {
+    let now = Timestamp::now();
+    let table = LookupTable {
+        id: LookupTableId::generate(),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        name: name::check("name", name)?,
+        description: name::check_description("description", description)?,
+        version: 1,
+        entries_count: 0,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    lookup_table::insert(change.db(), &table).await?;
+    publish(&mut change, &table).await?;
+    change.commit(table).await
+}
+
+/// The environment's tables, newest first.
+pub async fn list(app: &App, caller: &Caller, search: &str, page: Page) -> Result<Paged<LookupTable>, Error> {
+    let mut tx = app.store.read().await?;
+    Ok(lookup_table::list(&mut tx, &caller.environment_id, search, page).await?)
+}
+
+/// A table with the first `limit` entries that have `search` in key or value.
+pub async fn get(
+    app: &App,
+    caller: &Caller,
+    id: &LookupTableId,
+    search: &str,
+    limit: u32,
+) -> Result<(LookupTable, Vec<Entry>), Error> {
+    let mut tx = app.store.read().await?;
+    let table = existing(&mut tx, caller, id).await?;
+    let entries = entry::find(&mut tx, id, search, limit).await?;
+    Ok((table, entries))
+}
+
+/// Takes a table out of service; not while a deployed flow reads it.
+pub async fn delete(app: &App, caller: &Caller, id: &LookupTableId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let table = existing(change.db(), caller, id).await?;
+    if_match.check(u64::from(table.version))?;
+    let users = flow_use::users(change.db(), &Kind::LookupTable.resource_id(id)).await?;
+    if !users.is_empty() {
+        let users = users.join(", ");
+        return Err(Error::precondition(format!("lookup table {:?} is read by deployed flows: {users}", table.name)));
+    }
+    lookup_table::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    change.remove(Kind::LookupTable, id.as_str()).await?;
+    change.commit(()).await
+}
+
+/// Adds or overwrites entries; of entries with one key the last one counts.
+pub async fn upsert(
+    app: &App,
+    caller: &Caller,
+    id: &LookupTableId,
+    entries: Vec<Entry>,
+    if_match: &IfMatch,
+) -> Result<Changed<LookupTable>, Error> {
+    let entries = entries::check(entries)?;
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let table = existing(change.db(), caller, id).await?;
+    if_match.check(u64::from(table.version))?;
+    entry::upsert(change.db(), id, &entries).await?;
+    let table = modified(&mut change, id).await?;
+    change.commit(table).await
+}
+
+/// Adds or overwrites one entry.
+pub async fn set(
+    app: &App,
+    caller: &Caller,
+    id: &LookupTableId,
+    entry: Entry,
+    if_match: &IfMatch,
+) -> Result<Changed<LookupTable>, Error> {
+    entries::check_one(&entry)?;
+    upsert(app, caller, id, vec![entry], if_match).await
+}
+
+/// Deletes one entry.
+pub async fn delete_entry(
+    app: &App,
+    caller: &Caller,
+    id: &LookupTableId,
+    key: &str,
+    if_match: &IfMatch,
+) -> Result<Changed<LookupTable>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let table = existing(change.db(), caller, id).await?;
+    if_match.check(u64::from(table.version))?;
+    if !entry::delete(change.db(), id, key).await? {
+        return Err(Error::new(Code::NotFound, format!("lookup table {:?} has no key {key:?}", table.name)));
+    }
+    let table = modified(&mut change, id).await?;
+    change.commit(table).await
+}
+
+/// Adds or overwrites the entries of a CSV text with the columns `key` and `value`.
+pub async fn import(
+    app: &App,
+    caller: &Caller,
+    id: &LookupTableId,
+    text: &str,
+    if_match: &IfMatch,
+) -> Result<Changed<LookupTable>, Error> {
+    let entries = csv::read(text)?;
+    upsert(app, caller, id, entries, if_match).await
+}
+
+/// All entries as CSV with the columns `key` and `value`.
+pub async fn export(app: &App, caller: &Caller, id: &LookupTableId) -> Result<String, Error> {
+    let mut tx = app.store.read().await?;
+    existing(&mut tx, caller, id).await?;
+    let entries = entry::all(&mut tx, id).await?;
+    csv::write(&entries)
+}
+
+/// The tag of a table as it now is.
+pub fn table_etag(table: &LookupTable) -> String {
+    etag(u64::from(table.version))
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &LookupTableId) -> Result<LookupTable, Error> {
+    let found = lookup_table::get(db, &caller.environment_id, id).await?;
+    found.ok_or_else(|| Error::not_found("lookup table", id.as_str()))
+}
+
+async fn modified(change: &mut Change<'_>, id: &LookupTableId) -> Result<LookupTable, Error> {
+    let table = lookup_table::modified(change.db(), id, Timestamp::now()).await?;
+    entries::check_count(table.entries_count)?;
+    publish(change, &table).await?;
+    Ok(table)
+}
+
+async fn publish(change: &mut Change<'_>, table: &LookupTable) -> Result<(), Error> {
+    let entries = entry::all(change.db(), &table.id).await?;
+    entries::check_size(&entries)?;
+    let body = plan::LookupTable {
+        id: table.id.as_str().to_owned(),
+        name: table.name.clone(),
+        version: table.version,
+        entries: entries.into_iter().map(|e| plan::lookup_table::Entry { key: e.key, value: e.value }).collect(),
+    };
+    change.put(Kind::LookupTable, table.id.as_str(), &body).await
+}

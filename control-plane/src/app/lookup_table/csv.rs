@@ -1,0 +1,132 @@
+//! Entries as CSV text with the columns `key` and `value`.
+
+use kanat_model::{Error, FieldError};
+use kanat_store::lookup_table::entry::Entry;
+
+const MAX_REPORTED: usize = 100;
+
+/// Reads entries; the columns may stand in any order. Errors name each wrong line.
+pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(line) = unclosed_quote(text) {
+        return Err(Error::invalid(
+            "the CSV is cut off",
+            vec![fault(line, "a quoted field begins here and never ends")],
+        ));
+    }
+    let mut reader = ::csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| Error::field("csv", error.to_string()))?.clone();
+    let (key, value) = columns(&header)?;
+    let mut entries = Vec::new();
+    let mut faults = Vec::new();
+    for row in reader.records() {
+        let row = row.map_err(|error| Error::field("csv", error.to_string()))?;
+        let line = row.position().map_or(0, ::csv::Position::line);
+        match (row.len(), row.get(key), row.get(value)) {
+            (2, Some(""), Some(_)) => faults.push(fault(line, "the key is empty")),
+            (2, Some(key), Some(value)) => entries.push(Entry { key: key.to_owned(), value: value.to_owned() }),
+            (found, _, _) => faults.push(fault(line, &format!("has {found} fields, and should have 2"))),
+        }
+        if faults.len() == MAX_REPORTED {
+            break;
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Error::invalid("some lines of the CSV are wrong", faults));
+    }
+    if entries.is_empty() {
+        return Err(Error::field("csv", "has no entries"));
+    }
+    Ok(entries)
+}
+
+/// Writes entries with a header.
+pub fn write(entries: &[Entry]) -> Result<String, Error> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let written = writer
+        .write_record(["key", "value"])
+        .and_then(|()| entries.iter().try_for_each(|entry| writer.write_record([&entry.key, &entry.value])));
+    // A `Vec` takes all that is written, and what goes in is text.
+    written.map_err(|_| Error::internal())?;
+    let bytes = writer.into_inner().map_err(|_| Error::internal())?;
+    String::from_utf8(bytes).map_err(|_| Error::internal())
+}
+
+fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
+    let names: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["key", "value"] => Ok((0, 1)),
+        ["value", "key"] => Ok((1, 0)),
+        found => {
+            let found = found.join(",");
+            Err(Error::field("csv", format!("the first line must be key,value, and is {found:?}")))
+        }
+    }
+}
+
+/// The line of a quoted field that the text ends in: what follows its quote would all become its value.
+fn unclosed_quote(text: &str) -> Option<u64> {
+    let (mut line, mut opened, mut begins_field) = (1, None, true);
+    let mut characters = text.bytes().peekable();
+    while let Some(byte) = characters.next() {
+        line += u64::from(byte == b'\n');
+        // A doubled quote within stands for one.
+        let doubled = byte == b'"' && opened.is_some() && characters.next_if_eq(&b'"').is_some();
+        match (byte, opened) {
+            (b'"', Some(_)) if !doubled => opened = None,
+            (b'"', None) if begins_field => opened = Some(line),
+            _ => {}
+        }
+        begins_field = opened.is_none() && matches!(byte, b',' | b'\n' | b'\r');
+    }
+    opened
+}
+
+fn fault(line: u64, message: &str) -> FieldError {
+    FieldError::new("csv", format!("line {line}: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(key: &str, value: &str) -> Entry {
+        Entry { key: key.to_owned(), value: value.to_owned() }
+    }
+
+    #[test]
+    fn reads_back_what_it_writes() {
+        let entries = [entry("DE", "Germany"), entry("a,b", "say \"hi\"\nthere"), entry("ä", "")];
+        assert_eq!(read(&write(&entries).unwrap()).unwrap(), entries);
+    }
+
+    #[test]
+    fn takes_the_columns_in_any_order_and_a_byte_order_mark() {
+        assert_eq!(read("\u{feff}Value, KEY\r\nGermany,DE\r\n").unwrap(), [entry("DE", "Germany")]);
+    }
+
+    #[test]
+    fn a_quoted_field_that_never_ends_is_not_taken_for_the_rest_of_the_file() {
+        let error = read("key,value\nDE,Germany\nFR,\"France\nIT,Italy\n").unwrap_err();
+        assert_eq!(error.details[0].message, "line 3: a quoted field begins here and never ends");
+        let sound = read("key,value\nA,x\"y\nB,\"a \"\"b\"\" c\"\n\"C\",\"\"\n").unwrap();
+        assert_eq!(sound, [entry("A", "x\"y"), entry("B", "a \"b\" c"), entry("C", "")]);
+    }
+
+    #[test]
+    fn names_every_wrong_line() {
+        let error = read("key,value\nDE,Germany\nFR\n,x\na,b,c\n").unwrap_err();
+        let messages: Vec<_> = error.details.iter().map(|detail| detail.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "line 3: has 1 fields, and should have 2",
+                "line 4: the key is empty",
+                "line 5: has 3 fields, and should have 2",
+            ]
+        );
+        for wrong in ["", "key,value\n", "name,value\na,b\n", "key\nx\n"] {
+            assert_eq!(read(wrong).unwrap_err().details[0].field, "csv", "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What entries may be.
+
+use std::collections::HashMap;
+
+use kanat_model::{Error, FieldError};
+use kanat_store::lookup_table::entry::Entry;
+
+const MAX_ENTRIES: u32 = 100_000;
+const MAX_KEY_BYTES: usize = 1_024;
+const MAX_VALUE_BYTES: usize = 16 << 10;
+/// Nodes hold whole tables in memory.
+const MAX_TABLE_BYTES: usize = 16 << 20;
+const MAX_REPORTED: usize = 100;
+
+/// Entries whose keys all differ: of those with one key, the last one. Errors name each wrong one by its place.
+pub fn check(entries: Vec<Entry>) -> Result<Vec<Entry>, Error> {
+    if entries.is_empty() {
+        return Err(Error::field("entries", "must not be empty"));
+    }
+    if u32::try_from(entries.len()).is_ok_and(|count| count > MAX_ENTRIES) {
+        return Err(Error::field("entries", format!("has more than {MAX_ENTRIES} entries")));
+    }
+    let faults = entries.iter().enumerate().flat_map(|(n, entry)| {
+        let place = format!("entries[{n}]");
+        faults(entry).map(move |(field, message)| FieldError::new(format!("{place}.{field}"), message))
+    });
+    let faults: Vec<FieldError> = faults.take(MAX_REPORTED).collect();
+    if !faults.is_empty() {
+        return Err(Error::invalid("some entries are wrong", faults));
+    }
+    Ok(last_of_each_key(entries))
+}
+
+/// Errors name `key` or `value`.
+pub fn check_one(entry: &Entry) -> Result<(), Error> {
+    match faults(entry).next() {
+        Some((field, message)) => Err(Error::field(field, message)),
+        None => Ok(()),
+    }
+}
+
+/// Errors when a table would have too many entries.
+pub fn check_count(count: u32) -> Result<(), Error> {
+    if count > MAX_ENTRIES {
+        return Err(Error::field(
+            "entries",
+            format!("the table would have {count} entries; it may have {MAX_ENTRIES}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Errors when a table would be too large.
+pub fn check_size(entries: &[Entry]) -> Result<(), Error> {
+    let bytes: usize = entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+    if bytes > MAX_TABLE_BYTES {
+        let message = format!("the table would have {bytes} bytes; it may have {MAX_TABLE_BYTES}");
+        return Err(Error::field("entries", message));
+    }
+    Ok(())
+}
+
+fn faults(entry: &Entry) -> impl Iterator<Item = (&'static str, String)> {
+    let key = match entry.key.len() {
+        0 => Some("must not be empty".to_owned()),
+        1..=MAX_KEY_BYTES => nul(&entry.key),
+        _ => Some(format!("has more than {MAX_KEY_BYTES} bytes")),
+    };
+    let value = match entry.value.len() {
+        0..=MAX_VALUE_BYTES => nul(&entry.value),
+        _ => Some(format!("has more than {MAX_VALUE_BYTES} bytes")),
+    };
+    key.map(|message| ("key", message)).into_iter().chain(value.map(|message| ("value", message)))
+}
+
+/// PostgreSQL cannot store it.
+fn nul(text: &str) -> Option<String> {
+    text.contains('\0').then(|| "must not contain a NUL character".to_owned())
+}
+
+fn last_of_each_key(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut place: HashMap<String, usize> = HashMap::with_capacity(entries.len());
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match place.get(&entry.key) {
+            Some(&n) => kept[n] = entry,
+            None => {
+                place.insert(entry.key.clone(), kept.len());
+                kept.push(entry);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(key: &str, value: &str) -> Entry {
+        Entry { key: key.to_owned(), value: value.to_owned() }
+    }
+
+    #[test]
+    fn of_entries_with_one_key_the_last_one_counts() {
+        let kept = check(vec![entry("a", "1"), entry("b", "2"), entry("a", "3")]).unwrap();
+        assert_eq!(kept, [entry("a", "3"), entry("b", "2")]);
+    }
+
+    #[test]
+    fn names_every_wrong_entry_by_its_place() {
+        let long = "x".repeat(MAX_VALUE_BYTES + 1);
+        let error = check(vec![entry("a", "1"), entry("", &long), entry("c\0", "")]).unwrap_err();
+        let fields: Vec<_> = error.details.iter().map(|detail| detail.field.as_str()).collect();
+        assert_eq!(fields, ["entries[1].key", "entries[1].value", "entries[2].key"]);
+        assert!(check(Vec::new()).is_err());
+        assert_eq!(check_one(&entry("", "")).unwrap_err().details[0].field, "key");
+    }
+}

@@ -1,0 +1,139 @@
+//! Use-cases of messages: reading what became of them, and what a person decides about them.
+
+mod bulk;
+mod filter;
+mod stream;
+
+use kanat_message_log::{Appended, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord};
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Trigger;
+use kanat_model::page::Page;
+use kanat_model::{Error, Timestamp};
+use kanat_plan_stream::{Kind, saved};
+use kanat_proto::plan::v1::FlowPlan;
+
+use crate::app::change::published;
+use crate::app::{App, Caller};
+pub use bulk::{replay_all, retry_all};
+pub use filter::Query;
+pub use stream::{Follow, follow};
+
+/// Which part of a list a caller asked for.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub page: Page,
+    /// `nextCursor` of the page before; then the page's offset says nothing.
+    pub cursor: Option<String>,
+}
+
+/// A flow's messages, newest first.
+pub async fn list(app: &App, caller: &Caller, query: Query, part: &Part) -> Result<MessagePage, Error> {
+    let filter = query.check(tenant(caller))?;
+    let position = match part.cursor.as_deref().filter(|text| !text.is_empty()) {
+        None => Position::Page(part.page),
+        Some(text) => Position::After { cursor: filter::cursor(text)?, limit: part.page.limit },
+    };
+    Ok(app.log.list(&filter, position).await?)
+}
+
+/// One message, with everything that happened to it.
+pub async fn get(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
+    let tenant = tenant(caller);
+    let message = existing(app, &tenant, id).await?;
+    let trace = app.log.trace(&tenant, id).await?;
+    Ok((message, trace))
+}
+
+/// Tries a dead letter again, under the flow's deployed version.
+pub async fn retry(app: &App, caller: &Caller, id: &MessageId) -> Result<(), Error> {
+    let tenant = tenant(caller);
+    let message = existing(app, &tenant, id).await?;
+    message.status.retry()?;
+    let plan = deployed(app, caller, &message.flow_id).await?;
+    Ok(app.log.retry(&tenant, id, Some(plan.version)).await?)
+}
+
+/// Sends what came in through the whole pipeline again, as a new message under the flow's deployed version. Gives its
+/// id.
+pub async fn replay(
+    app: &App,
+    caller: &Caller,
+    id: &MessageId,
+    traceparent: Option<String>,
+) -> Result<MessageId, Error> {
+    let tenant = tenant(caller);
+    let message = existing(app, &tenant, id).await?;
+    let plan = deployed(app, caller, &message.flow_id).await?;
+    let content = app.log.content(&tenant, id).await?.ok_or_else(|| missing(id))?;
+    append(app, NewMessage { traceparent, ..replayed(message, content, &plan) }).await
+}
+
+/// Says that a message needs no delivery; gives it as it then is.
+pub async fn discard(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
+    app.log.discard(&tenant(caller), id).await?;
+    get(app, caller, id).await
+}
+
+/// The flow's deployed plan, kept in the message log so that every node can run messages under it, also one that the
+/// deploy has not reached yet.
+async fn deployed(app: &App, caller: &Caller, flow_id: &FlowId) -> Result<FlowPlan, Error> {
+    let mut tx = app.store.read().await?;
+    let plan = published(&mut tx, &app.sealer, &caller.environment_id, Kind::Flow, flow_id.as_str()).await?;
+    drop(tx);
+    let plan: FlowPlan = plan.ok_or_else(|| {
+        Error::precondition(format!(
+            "flow {:?} is not deployed, so that nothing can run its messages",
+            flow_id.as_str()
+        ))
+    })?;
+    if app.log.plan(flow_id, plan.version).await?.is_none() {
+        let saved = SavedPlan { flow_id: flow_id.clone(), version: plan.version, body: saved::body(&plan) };
+        app.log.save_plans(vec![saved]).await?;
+    }
+    Ok(plan)
+}
+
+/// The new message of a replay. It keeps the ordering key and has no key to be known as a repeat by: it is meant as
+/// one.
+fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPlan) -> NewMessage {
+    NewMessage {
+        id: MessageId::generate(),
+        account_id: message.account_id,
+        environment_id: message.environment_id,
+        flow_id: message.flow_id,
+        flow_name: plan.flow_name.clone(),
+        flow_version: plan.version,
+        trigger: Trigger::Replay,
+        raw_body: content.raw_body,
+        payload: content.payload,
+        request: content.request,
+        received_at: Timestamp::now(),
+        ordering_key: message.ordering_key,
+        dedupe: Vec::new(),
+        replay_of: Some(message.id),
+        batch_id: None,
+        max_attempts: plan.retry.as_ref().map_or(0, |retry| retry.count).saturating_add(1),
+        traceparent: None,
+        place: if plan.paused { Place::Held } else { Place::Queued },
+    }
+}
+
+async fn append(app: &App, message: NewMessage) -> Result<MessageId, Error> {
+    let id = message.id.clone();
+    Ok(match app.log.append(message).await? {
+        Appended::Waiting | Appended::Leased(_) => id,
+        Appended::Duplicate(former) => former,
+    })
+}
+
+async fn existing(app: &App, tenant: &Tenant, id: &MessageId) -> Result<Message, Error> {
+    app.log.get(tenant, id).await?.ok_or_else(|| missing(id))
+}
+
+fn missing(id: &MessageId) -> Error {
+    Error::not_found("message", id.as_str())
+}
+
+fn tenant(caller: &Caller) -> Tenant {
+    Tenant { account_id: caller.account_id.clone(), environment_id: caller.environment_id.clone() }
+}

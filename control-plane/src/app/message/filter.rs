@@ -1,0 +1,118 @@
+//! What a caller looks for among messages, checked.
+
+use kanat_message_log::{Cursor, Filter, Tenant};
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Status;
+use kanat_model::{Error, Timestamp};
+
+/// The longest text that is searched for, in characters.
+const MAX_SEARCH_CHARS: usize = 500;
+
+/// Which messages, in the words of the caller.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    pub flow_id: String,
+    pub status: Option<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub search: Option<String>,
+    pub ids: Vec<String>,
+}
+
+impl Query {
+    /// Errors name the field at fault.
+    pub fn check(self, tenant: Tenant) -> Result<Filter, Error> {
+        if self.flow_id.is_empty() {
+            return Err(Error::field("flowId", "is required"));
+        }
+        if self.ids.len() > Filter::MAX_IDS {
+            return Err(Error::field("ids", format!("has more than {} ids", Filter::MAX_IDS)));
+        }
+        let search = self.search.filter(|text| !text.is_empty());
+        if search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
+            return Err(Error::field("search", format!("has more than {MAX_SEARCH_CHARS} characters")));
+        }
+        Ok(Filter {
+            tenant,
+            flow_id: FlowId::new(self.flow_id),
+            status: status(self.status.as_deref())?,
+            since: instant("since", self.since.as_deref())?,
+            until: instant("until", self.until.as_deref())?,
+            search,
+            ids: self.ids.into_iter().map(MessageId::new).collect(),
+        })
+    }
+}
+
+/// Reads a status; empty counts as none.
+pub fn status(text: Option<&str>) -> Result<Option<Status>, Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    Status::parse(text).map(Some).ok_or_else(|| {
+        let all: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
+        Error::field("status", format!("{text:?} is no status: one of {}", all.join(", ")))
+    })
+}
+
+/// Reads where a page ended.
+pub fn cursor(text: &str) -> Result<Cursor, Error> {
+    Cursor::parse(text).ok_or_else(|| Error::field("cursor", "is not the nextCursor of a page"))
+}
+
+fn instant(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    // Without an offset it is UTC, and without a time the day's begin.
+    let at = ["", "Z", "T00:00Z"].iter().find_map(|rest| Timestamp::parse(&format!("{text}{rest}")));
+    at.map(Some).ok_or_else(|| Error::field(field, format!("{text:?} is no ISO 8601 instant")))
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_model::id::{AccountId, EnvironmentId};
+
+    use super::*;
+
+    fn check(query: Query) -> Result<Filter, Error> {
+        query.check(Tenant { account_id: AccountId::from("acc_1"), environment_id: EnvironmentId::from("env_1") })
+    }
+
+    #[test]
+    fn reads_every_filter() {
+        let filter = check(Query {
+            flow_id: "flw_1".to_owned(),
+            status: Some("dead_letter".to_owned()),
+            since: Some("2026-01-31T09:15:00+01:00".to_owned()),
+            until: Some(String::new()),
+            search: Some("order".to_owned()),
+            ids: vec!["msg_1".to_owned()],
+        });
+        let filter = filter.unwrap();
+        assert_eq!(filter.status, Some(Status::DeadLetter));
+        assert_eq!(filter.since, Timestamp::parse("2026-01-31T08:15:00Z"));
+        assert_eq!((filter.until, filter.search.as_deref()), (None, Some("order")));
+        assert_eq!(filter.ids, [MessageId::from("msg_1")]);
+    }
+
+    #[test]
+    fn an_instant_without_an_offset_is_utc() {
+        for text in ["2026-01-31", "2026-01-31T00:00:00", "2026-01-31T00:00", "2026-01-31T01:00:00.000+01:00"] {
+            let filter = check(Query { flow_id: "flw_1".to_owned(), since: Some(text.to_owned()), ..Query::default() });
+            assert_eq!(filter.unwrap().since, Timestamp::parse("2026-01-31T00:00:00Z"), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_the_field_at_fault() {
+        let flow = || Query { flow_id: "flw_1".to_owned(), ..Query::default() };
+        let cases = [
+            ("flowId", Query::default()),
+            ("status", Query { status: Some("dead".to_owned()), ..flow() }),
+            ("since", Query { since: Some("yesterday".to_owned()), ..flow() }),
+            ("until", Query { until: Some("2026-01-32".to_owned()), ..flow() }),
+            ("search", Query { search: Some("x".repeat(501)), ..flow() }),
+            ("ids", Query { ids: vec![String::new(); 1_001], ..flow() }),
+        ];
+        for (field, query) in cases {
+            assert_eq!(check(query).unwrap_err().details[0].field, field);
+        }
+    }
+}

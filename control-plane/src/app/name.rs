@@ -1,0 +1,46 @@
+//! Names that people give to resources.
+
+use kanat_model::Error;
+
+const MAX_CHARS: usize = 200;
+const MAX_DESCRIPTION_CHARS: usize = 10_000;
+
+/// A name without the white space around it. Errors name `field`.
+pub fn check(field: &str, name: &str) -> Result<String, Error> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(Error::field(field, "must not be empty"));
+    }
+    if name.chars().count() > MAX_CHARS {
+        return Err(Error::field(field, format!("has more than {MAX_CHARS} characters")));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Error::field(field, "must not contain control characters"));
+    }
+    Ok(name.to_owned())
+}
+
+/// A description as it is. Errors name `field`.
+pub fn check_description(field: &str, text: String) -> Result<String, Error> {
+    if text.chars().count() > MAX_DESCRIPTION_CHARS {
+        return Err(Error::field(field, format!("has more than {MAX_DESCRIPTION_CHARS} characters")));
+    }
+    // PostgreSQL cannot store it, and nobody types it.
+    if text.contains('\0') {
+        return Err(Error::field(field, "must not contain a NUL character"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trims_and_refuses_what_cannot_be_read() {
+        assert_eq!(check("name", " orders ").unwrap(), "orders");
+        for wrong in ["", "  ", "a\nb", &"x".repeat(201)] {
+            assert_eq!(check("name", wrong).unwrap_err().details[0].field, "name", "{wrong:?}");
+        }
+    }
+}

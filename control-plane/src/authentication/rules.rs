@@ -1,0 +1,112 @@
+//! Which method needs which permission, told from its name and its annotations.
+
+use std::collections::HashSet;
+
+use kanat_auth::Permission;
+use prost_reflect::{DescriptorPool, MethodDescriptor, Value};
+
+/// Services that anybody may ask.
+const PUBLIC_SERVICES: &[&str] =
+    &["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+
+/// Services whose every method, reading too, is about who may do what.
+const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
+
+/// Names of methods that change nothing begin so.
+const READING: &[&str] = &["Get", "List", "Stream", "Validate", "Test", "Export", "Preview", "Search"];
+
+/// A test of a connection calls out with the instance's credentials, which is more than reading.
+const WRITING: &[&str] = &["/kanat.v1.ConnectorService/TestConnectorInstance"];
+
+/// The rules of one descriptor set.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    methods: HashSet<String>,
+    public_methods: HashSet<String>,
+}
+
+impl Rules {
+    /// Reads which methods are annotated as public. Errors when the set cannot be read.
+    pub fn read(descriptor_set: &[u8]) -> Result<Self, prost_reflect::DescriptorError> {
+        let pool = DescriptorPool::decode(descriptor_set)?;
+        let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
+        let path = |method: &MethodDescriptor| format!("/{}/{}", method.parent_service().full_name(), method.name());
+        let methods: Vec<_> = methods.collect();
+        let public = methods.iter().filter(|method| is_annotated_public(&pool, method));
+        Ok(Self { public_methods: public.map(path).collect(), methods: methods.iter().map(path).collect() })
+    }
+
+    /// The method at `path` for those who count; one that does not exist has no name of its own.
+    pub fn name<'p>(&self, path: &'p str) -> &'p str {
+        if self.methods.contains(path) { path.trim_start_matches('/') } else { "other" }
+    }
+
+    /// Whether the method at `path`, such as `/kanat.v1.FlowService/GetFlow`, needs no credential.
+    pub fn is_public(&self, path: &str) -> bool {
+        let (service, _) = split(path);
+        PUBLIC_SERVICES.contains(&service) || self.public_methods.contains(path)
+    }
+
+    /// What the method at `path` needs.
+    pub fn permission(&self, path: &str) -> Permission {
+        let (service, method) = split(path);
+        if ADMIN_SERVICES.contains(&service) {
+            Permission::Admin
+        } else if !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word)) {
+            Permission::Read
+        } else {
+            Permission::Write
+        }
+    }
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.trim_start_matches('/').split_once('/').unwrap_or((path, ""))
+}
+
+/// `List` begins `ListFlows`, and not `Listen`.
+fn begins_with_word(name: &str, word: &str) -> bool {
+    name.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+fn is_annotated_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {
+    let Some(extension) = pool.get_extension_by_name("kanat.v1.rest") else { return false };
+    let options = method.options();
+    let rest = options.get_extension(&extension);
+    rest.as_message()
+        .and_then(|rest| rest.get_field_by_name("public").map(|v| *v == Value::Bool(true)))
+        .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_method_says_what_it_needs() {
+        let rules = Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap();
+        for (path, permission) in [
+            ("/kanat.v1.FlowService/GetFlow", Permission::Read),
+            ("/kanat.v1.FlowService/ListFlows", Permission::Read),
+            ("/kanat.v1.FlowService/TestFlow", Permission::Read),
+            ("/kanat.v1.FlowService/ValidateFlow", Permission::Read),
+            ("/kanat.v1.MessageService/StreamMessages", Permission::Read),
+            ("/kanat.v1.FlowService/CreateFlow", Permission::Write),
+            ("/kanat.v1.FlowService/RunFlow", Permission::Write),
+            ("/kanat.v1.FlowService/Getaway", Permission::Write),
+            ("/kanat.v1.ConnectorService/TestConnectorInstance", Permission::Write),
+            ("/kanat.v1.ApiKeyService/ListApiKeys", Permission::Admin),
+            ("", Permission::Write),
+        ] {
+            assert_eq!(rules.permission(path), permission, "{path}");
+            assert!(!rules.is_public(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn reflection_and_health_are_public() {
+        let rules = Rules::default();
+        assert!(rules.is_public("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"));
+        assert!(rules.is_public("/grpc.health.v1.Health/Check"));
+    }
+}

@@ -1,0 +1,110 @@
+//! The control plane as one part: what it needs to start, what it serves, how it stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kanat_auth::Sealer;
+use kanat_message_log::MessageLog;
+use kanat_model::Secret;
+use kanat_net::outbound;
+use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
+use kanat_store::Store;
+
+use crate::app::App;
+use crate::jobs::retention;
+use crate::push::remote::{Access, RemotePlans};
+use crate::push::source::Source;
+use crate::push::{Hub, PlanStreams};
+use crate::{Monitor, PublicService, PublicUrl, bootstrap, master_key};
+
+/// What an operator may choose.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The owner's key of a fresh store; one is made when there is none.
+    pub bootstrap_api_key: Option<Secret<String>>,
+    /// The base of webhook URLs; it may be set later than the start.
+    pub public_url: PublicUrl,
+    /// How nodes of other processes prove themselves; without it there are none.
+    pub nodes: Option<Access>,
+    /// How long finished messages are kept; for ever when there is none.
+    pub retention: Option<Duration>,
+}
+
+/// A running control plane.
+pub struct ControlPlane {
+    app: Arc<App>,
+    service: PublicService,
+    new_owner_key: Option<Secret<String>>,
+}
+
+/// Why the control plane cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] kanat_store::Error),
+    #[error("the bootstrap key is not usable: {0}")]
+    BootstrapKey(#[from] kanat_auth::Error),
+    #[error("the database is sealed under another master key: give every control plane the same one (--master-key)")]
+    MasterKey,
+    #[error("the API's descriptors are not usable: {0}")]
+    Descriptors(String),
+}
+
+impl ControlPlane {
+    /// Prepares a fresh store and builds the services. Nothing listens yet.
+    pub async fn start(
+        options: Options,
+        store: Store,
+        log: Arc<dyn MessageLog>,
+        sealer: Arc<Sealer>,
+        outbound: outbound::Client,
+    ) -> Result<Self, Error> {
+        master_key::check(&store, &sealer).await?;
+        let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
+        let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
+        let app = Arc::new(App { store, log, hub, sealer, outbound, public_url: options.public_url });
+        let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
+        let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
+        let service = PublicService::new(&app, nodes).await?;
+        if let Some(keep) = options.retention {
+            app.hub.run_until_stopped(retention::run(app.store.clone(), Arc::clone(&app.log), keep));
+        }
+        Ok(Self { app, service, new_owner_key })
+    }
+
+    /// The owner's key, when this start made it: to be shown once.
+    pub fn new_owner_key(&self) -> Option<&Secret<String>> {
+        self.new_owner_key.as_ref()
+    }
+
+    /// Answers gRPC, gRPC-Web and `/api/v1`.
+    pub fn service(&self) -> PublicService {
+        self.service.clone()
+    }
+
+    /// Where a node of the same process gets its plans.
+    pub fn plan_service(&self) -> PlanServiceServer<PlanStreams> {
+        PlanStreams::new(Arc::clone(&self.app.hub)).into_server()
+    }
+
+    /// The configuration store that it works on.
+    pub fn store(&self) -> &Store {
+        &self.app.store
+    }
+
+    /// Whether the stores answer.
+    pub async fn ready(&self) -> bool {
+        self.monitor().ready().await
+    }
+
+    /// What probes and metrics ask.
+    pub fn monitor(&self) -> Monitor {
+        Monitor::new(Arc::clone(&self.app))
+    }
+
+    /// Ends the streams to nodes. Requests must have ended before.
+    pub async fn close(&self) {
+        self.app.hub.close().await;
+        self.app.store.close().await;
+    }
+}

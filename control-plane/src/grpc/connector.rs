@@ -1,0 +1,116 @@
+//! The methods of connectors.
+
+mod convert;
+
+use kanat_model::page::Page;
+use kanat_proto::v1 as wire;
+use kanat_proto::v1::connector_service_server::ConnectorService;
+use kanat_store::connector_instance::Filter;
+use tonic::{Request, Response, Status};
+
+use super::{Api, caller, if_match, page, status};
+use crate::app::connector;
+
+#[tonic::async_trait]
+impl ConnectorService for Api {
+    async fn list_catalog_entries(
+        &self,
+        request: Request<wire::ListCatalogEntriesRequest>,
+    ) -> Result<Response<wire::ListCatalogEntriesResponse>, Status> {
+        let wire::ListCatalogEntriesRequest { category, search, limit, offset } = request.into_inner();
+        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default());
+        let (data, pagination) = page::convert(page::cut(found, Page::new(limit, offset)), convert::entry);
+        Ok(Response::new(wire::ListCatalogEntriesResponse { data, pagination }))
+    }
+
+    async fn get_catalog_entry(
+        &self,
+        request: Request<wire::GetCatalogEntryRequest>,
+    ) -> Result<Response<wire::CatalogEntry>, Status> {
+        let entry = connector::catalog_entry(&request.into_inner().catalog_id).map_err(status::of)?;
+        Ok(Response::new(convert::entry(entry)))
+    }
+
+    async fn list_catalog_actions(
+        &self,
+        request: Request<wire::ListCatalogActionsRequest>,
+    ) -> Result<Response<wire::ListCatalogActionsResponse>, Status> {
+        let wire::ListCatalogActionsRequest { catalog_id, limit, offset } = request.into_inner();
+        let actions = &connector::catalog_entry(&catalog_id).map_err(status::of)?.actions;
+        let found = page::cut(actions.iter().collect(), Page::new(limit, offset));
+        let (data, pagination) = page::convert(found, convert::action);
+        Ok(Response::new(wire::ListCatalogActionsResponse { data, pagination }))
+    }
+
+    async fn get_catalog_action(
+        &self,
+        request: Request<wire::GetCatalogActionRequest>,
+    ) -> Result<Response<wire::CatalogAction>, Status> {
+        let wire::GetCatalogActionRequest { catalog_id, slug } = request.into_inner();
+        let action = connector::catalog_action(&catalog_id, &slug).map_err(status::of)?;
+        Ok(Response::new(convert::action(action)))
+    }
+
+    async fn create_connector_instance(
+        &self,
+        request: Request<wire::CreateConnectorInstanceRequest>,
+    ) -> Result<Response<wire::ConnectorInstance>, Status> {
+        let caller = caller(&request)?;
+        let new = convert::new(request.into_inner()).map_err(status::of)?;
+        let made = connector::create(&self.app, &caller, new).await.map_err(status::of)?;
+        convert::changed(&self.app, made)
+    }
+
+    async fn list_connector_instances(
+        &self,
+        request: Request<wire::ListConnectorInstancesRequest>,
+    ) -> Result<Response<wire::ListConnectorInstancesResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::ListConnectorInstancesRequest { catalog_id, search, limit, offset } = request.into_inner();
+        let filter = Filter { catalog_id: catalog_id.unwrap_or_default(), search: search.unwrap_or_default() };
+        let found = connector::list(&self.app, &caller, &filter, Page::new(limit, offset)).await.map_err(status::of)?;
+        let (data, pagination) = page::convert(found, |instance| convert::instance(&self.app, instance));
+        let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
+        Ok(Response::new(wire::ListConnectorInstancesResponse { data, pagination }))
+    }
+
+    async fn get_connector_instance(
+        &self,
+        request: Request<wire::GetConnectorInstanceRequest>,
+    ) -> Result<Response<wire::ConnectorInstance>, Status> {
+        let caller = caller(&request)?;
+        let id = request.into_inner().id.into();
+        let found = connector::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        convert::instance(&self.app, found).map(Response::new).map_err(status::of)
+    }
+
+    async fn update_connector_instance(
+        &self,
+        request: Request<wire::UpdateConnectorInstanceRequest>,
+    ) -> Result<Response<wire::ConnectorInstance>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
+        let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        convert::changed(&self.app, updated)
+    }
+
+    async fn delete_connector_instance(
+        &self,
+        request: Request<wire::DeleteConnectorInstanceRequest>,
+    ) -> Result<Response<wire::DeleteConnectorInstanceResponse>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let id = request.into_inner().id.into();
+        let deleted = connector::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        Ok(super::changed(deleted, |()| wire::DeleteConnectorInstanceResponse {}))
+    }
+
+    async fn test_connector_instance(
+        &self,
+        request: Request<wire::TestConnectorInstanceRequest>,
+    ) -> Result<Response<wire::TestConnectorInstanceResponse>, Status> {
+        let caller = caller(&request)?;
+        let id = request.into_inner().id.into();
+        let tested = connector::test(&self.app, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(convert::tested(tested)))
+    }
+}

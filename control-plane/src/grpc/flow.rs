@@ -1,0 +1,164 @@
+//! The methods of flows.
+
+mod convert;
+
+use kanat_model::id::FlowId;
+use kanat_model::page::Page;
+use kanat_proto::v1 as wire;
+use kanat_proto::v1::flow_service_server::FlowService;
+use tonic::{Request, Response, Status};
+
+use super::{Api, caller, if_match, page, status};
+use crate::app::flow;
+
+#[tonic::async_trait]
+impl FlowService for Api {
+    async fn create_flow(&self, request: Request<wire::CreateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let made = flow::create(&self.app, &caller, convert::new(request.into_inner())).await;
+        let made = convert::details(&self.app, made.map_err(status::of)?);
+        made.map(Response::new).map_err(status::of)
+    }
+
+    async fn list_flows(
+        &self,
+        request: Request<wire::ListFlowsRequest>,
+    ) -> Result<Response<wire::ListFlowsResponse>, Status> {
+        let caller = caller(&request)?;
+        let request = request.into_inner();
+        let page = Page::new(request.limit, request.offset);
+        let filter = convert::filter(request).map_err(status::of)?;
+        let found = flow::list(&self.app, &caller, &filter, page).await.map_err(status::of)?;
+        let (data, pagination) = page::convert(found, |flow| convert::flow(&self.app, flow));
+        let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
+        Ok(Response::new(wire::ListFlowsResponse { data, pagination }))
+    }
+
+    async fn get_flow(&self, request: Request<wire::GetFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let caller = caller(&request)?;
+        let id = request.into_inner().id.into();
+        let found = flow::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        convert::details(&self.app, found).map(Response::new).map_err(status::of)
+    }
+
+    async fn update_flow(&self, request: Request<wire::UpdateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let (id, update) = convert::update(request.into_inner());
+        let updated = flow::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        convert::changed_details(&self.app, updated)
+    }
+
+    async fn delete_flow(
+        &self,
+        request: Request<wire::DeleteFlowRequest>,
+    ) -> Result<Response<wire::DeleteFlowResponse>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let id = request.into_inner().id.into();
+        let deleted = flow::delete(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        Ok(super::changed(deleted, |()| wire::DeleteFlowResponse {}))
+    }
+
+    async fn deploy_flow(&self, request: Request<wire::DeployFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let wire::DeployFlowRequest { id, change_summary } = request.into_inner();
+        let deployed = flow::deploy(&self.app, &caller, &id.into(), change_summary, &if_match).await;
+        convert::changed(&self.app, deployed.map_err(status::of)?)
+    }
+
+    async fn pause_flow(&self, request: Request<wire::PauseFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let id = request.into_inner().id.into();
+        let paused = flow::pause(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        convert::changed(&self.app, paused)
+    }
+
+    async fn resume_flow(&self, request: Request<wire::ResumeFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let id = request.into_inner().id.into();
+        let resumed = flow::resume(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
+        convert::changed(&self.app, resumed)
+    }
+
+    async fn test_flow(
+        &self,
+        request: Request<wire::TestFlowRequest>,
+    ) -> Result<Response<wire::TestFlowResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::TestFlowRequest { id, sample_data } = request.into_inner();
+        let payload = convert::sample(sample_data).map_err(status::of)?;
+        let tested = flow::test(&self.app, &caller, &id.into(), payload).await.map_err(status::of)?;
+        Ok(Response::new(convert::tested(tested)))
+    }
+
+    async fn run_flow(
+        &self,
+        request: Request<wire::RunFlowRequest>,
+    ) -> Result<Response<wire::RunFlowResponse>, Status> {
+        let caller = caller(&request)?;
+        let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
+        let traceparent = traceparent.map(str::to_owned);
+        let wire::RunFlowRequest { id, payload } = request.into_inner();
+        let payload = convert::json_or_null(payload);
+        let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent).await.map_err(status::of)?;
+        Ok(Response::new(convert::started(started)))
+    }
+
+    async fn validate_flow(
+        &self,
+        request: Request<wire::ValidateFlowRequest>,
+    ) -> Result<Response<wire::ValidateFlowResponse>, Status> {
+        let caller = caller(&request)?;
+        let yaml_config = request.into_inner().yaml_config;
+        let found = flow::validate(&self.app, &caller, &yaml_config).await.map_err(status::of)?;
+        Ok(Response::new(convert::validated(found)))
+    }
+
+    async fn list_flow_versions(
+        &self,
+        request: Request<wire::ListFlowVersionsRequest>,
+    ) -> Result<Response<wire::ListFlowVersionsResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::ListFlowVersionsRequest { id, limit, offset } = request.into_inner();
+        let found = flow::list_versions(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
+        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::version);
+        Ok(Response::new(wire::ListFlowVersionsResponse { data, pagination }))
+    }
+
+    async fn get_flow_version(
+        &self,
+        request: Request<wire::GetFlowVersionRequest>,
+    ) -> Result<Response<wire::FlowVersion>, Status> {
+        let caller = caller(&request)?;
+        let wire::GetFlowVersionRequest { id, version } = request.into_inner();
+        let found = flow::get_version(&self.app, &caller, &id.into(), version).await.map_err(status::of)?;
+        Ok(Response::new(convert::version(found)))
+    }
+
+    async fn rollback_flow(&self, request: Request<wire::RollbackFlowRequest>) -> Result<Response<wire::Flow>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let wire::RollbackFlowRequest { id, version_number } = request.into_inner();
+        let deployed = flow::rollback(&self.app, &caller, &id.into(), version_number, &if_match).await;
+        convert::changed(&self.app, deployed.map_err(status::of)?)
+    }
+
+    async fn get_flow_plan(
+        &self,
+        request: Request<wire::GetFlowPlanRequest>,
+    ) -> Result<Response<wire::FlowGraph>, Status> {
+        let caller = caller(&request)?;
+        let wire::GetFlowPlanRequest { id, format } = request.into_inner();
+        let graph = flow::plan_graph(&self.app, &caller, &id.into()).await.map_err(status::of)?;
+        convert::graph(graph, format.as_deref()).map(Response::new).map_err(status::of)
+    }
+
+    async fn rotate_webhook_token(
+        &self,
+        request: Request<wire::RotateWebhookTokenRequest>,
+    ) -> Result<Response<wire::Flow>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let wire::RotateWebhookTokenRequest { id, grace_period } = request.into_inner();
+        let id = FlowId::from(id);
+        let rotated = flow::rotate_webhook_token(&self.app, &caller, &id, grace_period.as_deref(), &if_match).await;
+        convert::changed(&self.app, rotated.map_err(status::of)?)
+    }
+}

@@ -1,0 +1,203 @@
+//! Flows between the wire and the use-cases.
+
+use kanat_flow::graph::Graph;
+use kanat_flow::{Diagnostic, Severity};
+use kanat_model::Error;
+use kanat_model::flow::Status as FlowStatus;
+use kanat_model::id::FlowId;
+use kanat_model::message::Failure;
+use kanat_plan_stream::Kind;
+use kanat_proto::v1 as wire;
+use kanat_store::flow::{Filter, Flow};
+use kanat_store::flow_version::FlowVersion;
+use prost::Message;
+use sha2::{Digest, Sha256};
+use tonic::{Response, Status};
+
+use crate::app::flow::{self, Details, New, Started, Tested, Update, Validated};
+use crate::app::{App, Changed, etag, etag_of_view};
+use crate::grpc::status;
+
+pub fn new(request: wire::CreateFlowRequest) -> New {
+    New { name: request.name, description: request.description, yaml_config: request.yaml_config }
+}
+
+pub fn update(request: wire::UpdateFlowRequest) -> (FlowId, Update) {
+    let update = Update {
+        name: request.name,
+        description: request.description,
+        yaml_config: request.yaml_config,
+        status: request.status,
+        change_summary: request.change_summary,
+    };
+    (request.id.into(), update)
+}
+
+pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
+    let status = request.status.filter(|text| !text.is_empty()).map(|text| {
+        FlowStatus::parse(&text)
+            .ok_or_else(|| Error::field("status", format!("{text:?} is no status: draft, active or paused")))
+    });
+    Ok(Filter { status: status.transpose()?, search: request.search.unwrap_or_default() })
+}
+
+/// A flow as lists show it.
+pub fn flow(app: &App, flow: Flow) -> Result<wire::Flow, Error> {
+    Ok(wire::Flow {
+        webhook_url: flow::webhook_url(app, &flow)?,
+        rejected: rejected(app, &flow.id),
+        etag: etag(flow.revision),
+        id: flow.id.into_string(),
+        name: flow.name,
+        status: flow.status.as_str().to_owned(),
+        version: flow.version,
+        description: flow.description,
+        yaml_config: flow.yaml_config,
+        change_summary: flow.change_summary,
+        created_at: flow.created_at.to_string(),
+        updated_at: flow.updated_at.to_string(),
+        environment_id: flow.environment_id.into_string(),
+        config: None,
+        plan: None,
+        warnings: Vec::new(),
+    })
+}
+
+/// A flow as single reads show it.
+pub fn details(app: &App, details: Details) -> Result<wire::Flow, Error> {
+    let revision = details.flow.revision;
+    let shown = wire::Flow {
+        config: Some(wire::Json { text: details.config }),
+        plan: details.plan.map(|text| wire::Json { text }),
+        warnings: details.warnings.into_iter().map(diagnostic).collect(),
+        ..flow(app, details.flow)?
+    };
+    // What is shown changes with its surroundings too: a table that is made ends a warning.
+    let digest = Sha256::digest(shown.encode_to_vec());
+    let view = digest.iter().take(4).fold(0_u32, |view, byte| (view << 8) | u32::from(*byte));
+    Ok(wire::Flow { etag: etag_of_view(revision, view), ..shown })
+}
+
+pub fn changed(app: &App, changed: Changed<Flow>) -> Result<Response<wire::Flow>, Status> {
+    let value = flow(app, changed.value).map_err(status::of)?;
+    Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
+}
+
+pub fn changed_details(app: &App, changed: Changed<Details>) -> Result<Response<wire::Flow>, Status> {
+    let value = details(app, changed.value).map_err(status::of)?;
+    Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
+}
+
+pub fn validated(found: Validated) -> wire::ValidateFlowResponse {
+    wire::ValidateFlowResponse {
+        valid: found.errors.is_empty(),
+        errors: found.errors.into_iter().map(diagnostic).collect(),
+        warnings: found.warnings.into_iter().map(diagnostic).collect(),
+    }
+}
+
+pub fn tested(tested: Tested) -> wire::TestFlowResponse {
+    let received = entry(&tested, "received", "ok");
+    let received = wire::TraceEntry { request: json(&tested.payload), ..received };
+    let mapped = match (&tested.failure, &tested.output) {
+        (Some(failure), _) => {
+            wire::TraceEntry { error: Some(failure.message.clone()), ..entry(&tested, "mapped", "failed") }
+        }
+        (None, Some(output)) => wire::TraceEntry { response: json(output), ..entry(&tested, "mapped", "ok") },
+        (None, None) => entry(&tested, "mapped", "skipped"),
+    };
+    wire::TestFlowResponse {
+        trace: vec![received, wire::TraceEntry { duration_ms: tested.duration_ms, ..mapped }],
+        output: tested.output.map(|text| wire::Json { text }),
+        errors: tested.failure.into_iter().map(failure).collect(),
+        matched: tested.matched,
+    }
+}
+
+pub fn started(started: Started) -> wire::RunFlowResponse {
+    wire::RunFlowResponse {
+        message_id: started.message_id.into_string(),
+        status: if started.duplicate { "duplicate" } else { "accepted" }.to_owned(),
+    }
+}
+
+pub fn version(version: FlowVersion) -> wire::FlowVersion {
+    wire::FlowVersion {
+        flow_id: version.flow_id.into_string(),
+        version: version.version,
+        yaml_config: version.yaml_config,
+        change_summary: version.change_summary,
+        created_at: version.created_at.to_string(),
+        created_by: version.created_by,
+    }
+}
+
+/// The graph, or its drawing where `format` asks for one.
+pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph, Error> {
+    let text = match format {
+        None | Some("" | "json") => None,
+        Some("mermaid") => Some(graph.to_mermaid()),
+        Some("dot") => Some(graph.to_dot()),
+        Some(other) => return Err(Error::field("format", format!("{other:?} is no format: json, mermaid or dot"))),
+    };
+    let node =
+        |node: kanat_flow::graph::Node| wire::GraphNode { id: node.id, kind: node.kind.to_owned(), label: node.label };
+    let edge = |edge: kanat_flow::graph::Edge| wire::GraphEdge { from: edge.from, to: edge.to, label: edge.label };
+    Ok(wire::FlowGraph {
+        nodes: graph.nodes.into_iter().map(node).collect(),
+        edges: graph.edges.into_iter().map(edge).collect(),
+        text,
+    })
+}
+
+/// Sample data may be null, and may not be left out.
+pub fn sample(json: Option<wire::Json>) -> Result<String, Error> {
+    json.map(|json| json.text).ok_or_else(|| Error::field("sampleData", "is required"))
+}
+
+/// A payload that was left out is null.
+pub fn json_or_null(json: Option<wire::Json>) -> String {
+    json.map(|json| json.text).unwrap_or_else(|| "null".to_owned())
+}
+
+fn rejected(app: &App, id: &FlowId) -> Vec<wire::Rejection> {
+    let rejections = app.hub.rejections(&Kind::Flow.resource_id(id)).into_iter();
+    rejections.map(|(node, message)| wire::Rejection { node_id: node.into_string(), message }).collect()
+}
+
+fn diagnostic(diagnostic: Diagnostic) -> wire::Diagnostic {
+    let severity = match diagnostic.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    wire::Diagnostic {
+        severity: severity.to_owned(),
+        message: diagnostic.message,
+        path: diagnostic.path,
+        line: diagnostic.line,
+        column: diagnostic.column,
+    }
+}
+
+fn failure(failure: Failure) -> wire::TestError {
+    wire::TestError {
+        kind: failure.kind.as_str().to_owned(),
+        message: failure.message,
+        field: failure.field,
+        expression: failure.expression,
+    }
+}
+
+fn entry(tested: &Tested, stage: &str, status: &str) -> wire::TraceEntry {
+    wire::TraceEntry {
+        at: tested.began_at.to_string(),
+        stage: stage.to_owned(),
+        status: status.to_owned(),
+        attempt: 1,
+        ..wire::TraceEntry::default()
+    }
+}
+
+fn json(text: &str) -> Option<wire::Json> {
+    Some(wire::Json { text: text.to_owned() })
+}

@@ -1,0 +1,26 @@
+//! The methods of nodes.
+
+mod convert;
+
+use kanat_model::page::Page;
+use kanat_proto::v1 as wire;
+use kanat_proto::v1::node_service_server::NodeService;
+use tonic::{Request, Response, Status};
+
+use super::{Api, caller, page, status};
+use crate::app::node;
+
+#[tonic::async_trait]
+impl NodeService for Api {
+    async fn list_nodes(
+        &self,
+        request: Request<wire::ListNodesRequest>,
+    ) -> Result<Response<wire::ListNodesResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::ListNodesRequest { limit, offset } = request.into_inner();
+        let nodes = node::list(&self.app, &caller).await.map_err(status::of)?;
+        let nodes = page::cut(nodes, Page::new(limit, offset));
+        let (data, pagination) = page::convert(nodes, |node| convert::node(node, &caller.environment_id));
+        Ok(Response::new(wire::ListNodesResponse { data, pagination }))
+    }
+}

@@ -1,0 +1,205 @@
+//! `Idempotency-Key`: behind authentication, in front of the services. The first request under a key runs; the same one
+//! again within a day gets its answer again, another one is refused. Only answers that say success are kept: what
+//! failed may be tried again under the same key.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use kanat_auth::Permission;
+use kanat_model::{Code, Error, Timestamp};
+use kanat_store::answered_request::{self, AnsweredRequest};
+use sha2::{Digest, Sha256};
+use tonic::body::Body;
+use tower::Service;
+
+use crate::app::{App, Caller};
+use crate::authentication::Rules;
+use crate::grpc::{MAX_MESSAGE_BYTES, status};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+const MAX_KEY_BYTES: usize = 255;
+/// How long an answer is known.
+const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+/// A request that has no answer after this long died with its process.
+const LONGEST_RUN: Duration = Duration::from_secs(60);
+
+/// Services whose changes can be asked for twice and happen once.
+#[derive(Clone)]
+pub struct Idempotency<S> {
+    inner: S,
+    app: Arc<App>,
+    rules: Arc<Rules>,
+}
+
+impl<S> Idempotency<S> {
+    pub fn new(inner: S, app: Arc<App>, rules: Arc<Rules>) -> Self {
+        Self { inner, app, rules }
+    }
+}
+
+impl<S> Service<Request<Body>> for Idempotency<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let caller = request.extensions().get::<Caller>().cloned();
+        let changes = self.rules.permission(request.uri().path()) != Permission::Read;
+        let (Some(caller), Some(key), true) = (caller, request.headers().get(KEY).cloned(), changes) else {
+            return Box::pin(inner.call(request));
+        };
+        let app = Arc::clone(&self.app);
+        Box::pin(async move {
+            match Once::begin(&app, &caller, &key, request).await {
+                Ok(Begun::Run(once, request)) => Ok(once.end(inner.call(request).await?).await),
+                Ok(Begun::Answered(response)) => Ok(response),
+                Err(error) => Ok(status::of(error).into_http()),
+            }
+        })
+    }
+}
+
+/// A request that runs under a key.
+struct Once<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    key: String,
+}
+
+enum Begun<'a> {
+    Run(Once<'a>, Request<Body>),
+    Answered(Response<Body>),
+}
+
+impl<'a> Once<'a> {
+    async fn begin(
+        app: &'a App,
+        caller: &'a Caller,
+        key: &HeaderValue,
+        request: Request<Body>,
+    ) -> Result<Begun<'a>, Error> {
+        let key = key.to_str().ok().filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len()));
+        let key = key.ok_or_else(|| Error::field("Idempotency-Key", "is not 1 to 255 visible ASCII characters"))?;
+        let (parts, body) = request.into_parts();
+        let body = Limited::new(body, MAX_MESSAGE_BYTES).collect().await;
+        let body = body.map_err(|_| Error::field("", "the request broke off or is too large"))?.to_bytes();
+        let sha256 = fingerprint(caller, parts.uri.path(), &body);
+        let once = Self { app, caller, key: key.to_owned() };
+        match once.known(&sha256).await? {
+            Some(answer) => Ok(Begun::Answered(answer)),
+            None => Ok(Begun::Run(once, Request::from_parts(parts, Body::new(Full::new(body))))),
+        }
+    }
+
+    /// The answer that was given; without one, the request is noted as running.
+    async fn known(&self, sha256: &[u8; 32]) -> Result<Option<Response<Body>>, Error> {
+        let now = Timestamp::now();
+        let mut tx = self.app.store.begin().await?;
+        let found = answered_request::get(&mut tx, &self.caller.account_id, &self.key).await?;
+        let found = found.filter(|found| now.since(found.created_at) < WINDOW);
+        match found {
+            Some(found) if found.request != *sha256 => {
+                Err(Error::new(Code::Aborted, "this idempotency key was used for another request"))
+            }
+            Some(AnsweredRequest { answer: Some(sealed), .. }) => {
+                let opened = self.app.sealer.open(&sealed, &self.seal_context()).map_err(|error| {
+                    tracing::error!(%error, "the answer to a request with an idempotency key cannot be opened");
+                    Error::internal()
+                })?;
+                Ok(Some(response(opened)))
+            }
+            Some(found) if now.since(found.created_at) < LONGEST_RUN => {
+                Err(Error::new(Code::Aborted, "a request with this idempotency key is still running"))
+            }
+            Some(_) | None => {
+                answered_request::begin(&mut tx, &self.caller.account_id, &self.key, sha256, now).await?;
+                answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
+                tx.commit().await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keeps a success under the key, and frees the key after a failure.
+    async fn end(self, response: Response<Body>) -> Response<Body> {
+        let (parts, body) = response.into_parts();
+        let collected = match body.collect().await {
+            Ok(collected) => collected,
+            Err(status) => {
+                self.keep(None).await;
+                return status.into_http();
+            }
+        };
+        let trailers = collected.trailers().cloned();
+        let bytes = collected.to_bytes();
+        let ended = trailers.as_ref().unwrap_or(&parts.headers).get(GRPC_STATUS);
+        let succeeded = ended.is_some_and(|status| status == "0");
+        self.keep(succeeded.then_some(&bytes)).await;
+        Response::from_parts(parts, with_trailers(bytes, trailers))
+    }
+
+    async fn keep(&self, answer: Option<&Bytes>) {
+        let (account, key) = (&self.caller.account_id, self.key.as_str());
+        let kept = async {
+            let mut tx = self.app.store.begin().await?;
+            match answer {
+                Some(bytes) => {
+                    let sealed = self.app.sealer.seal(bytes, &self.seal_context());
+                    answered_request::answer(&mut tx, account, key, &sealed).await?;
+                }
+                None => answered_request::forget(&mut tx, account, key).await?,
+            }
+            tx.commit().await
+        };
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "the answer to a request with an idempotency key cannot be kept");
+        }
+    }
+
+    fn seal_context(&self) -> String {
+        format!("answered_request/{}/{}", self.caller.account_id, self.key)
+    }
+}
+
+/// What makes a request the same one: where it goes, for which environment, and what it says.
+fn fingerprint(caller: &Caller, path: &str, body: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in [caller.environment_id.as_str(), path] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    hash.update(body);
+    hash.finalize().into()
+}
+
+/// A success with this message.
+fn response(message: Vec<u8>) -> Response<Body> {
+    let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
+    let mut response = Response::new(with_trailers(message.into(), Some(trailers)));
+    let grpc = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+    response
+}
+
+fn with_trailers(bytes: Bytes, trailers: Option<HeaderMap>) -> Body {
+    Body::new(Full::new(bytes).with_trailers(async move { trailers.map(Ok) }))
+}

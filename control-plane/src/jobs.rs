@@ -1,0 +1,3 @@
+//! Work that comes due on a clock of the control plane's own. Of several control planes on one database, one does it.
+
+pub mod retention;

@@ -1,0 +1,24 @@
+//! The control plane: owns configuration, compiles it into plans, and pushes these to nodes. It runs no message.
+//!
+//! A call goes [`authentication`] -> `idempotency` -> [`grpc`] (one thin method) -> [`app`] (the use-case: check, read,
+//! decide, write in one transaction, publish the change) -> the store; what was published reaches the nodes through
+//! [`push`]. REST calls take the same way: the gateway turns them into gRPC calls in process.
+
+pub mod app;
+pub mod authentication;
+mod bootstrap;
+mod control_plane;
+pub mod grpc;
+mod idempotency;
+mod jobs;
+mod master_key;
+mod monitor;
+mod public_url;
+pub mod push;
+mod service;
+
+pub use control_plane::{ControlPlane, Error, Options};
+pub use monitor::Monitor;
+pub use public_url::PublicUrl;
+pub use push::remote::Access;
+pub use service::PublicService;

@@ -1,0 +1,48 @@
+//! What monitoring asks a control plane: whether it is ready, and how far its nodes are.
+
+use std::sync::Arc;
+
+use kanat_telemetry::metrics::{self, Environment, Nodes};
+
+use crate::app::App;
+use crate::push::Node;
+use crate::push::nodes::Status;
+
+/// A cheap handle for probes and metrics.
+#[derive(Clone)]
+pub struct Monitor {
+    app: Arc<App>,
+}
+
+impl Monitor {
+    pub(crate) fn new(app: Arc<App>) -> Self {
+        Self { app }
+    }
+
+    /// Whether the stores answer.
+    pub async fn ready(&self) -> bool {
+        self.app.store.ping().await.is_ok() && self.app.log.ping().await.is_ok()
+    }
+
+    /// Nodes and plans as they are now.
+    pub fn readings(&self) -> metrics::ControlPlane {
+        let mut nodes = self.app.hub.nodes();
+        nodes.retain(|node| node.status != Status::Disconnected);
+        let environments = self.app.hub.generations().into_iter().map(|(id, generation)| {
+            let applied = nodes.iter().filter_map(|node| node.environments.get(&id)).map(|running| &running.applied);
+            let behind = applied.map(|applied| applied.as_ref().map_or(0, |(_, generation)| *generation)).min();
+            let lag = behind.map_or(0, |behind| generation.saturating_sub(behind));
+            Environment { id: id.into_string(), generation, lag }
+        });
+        let running = nodes.iter().flat_map(|node| node.environments.values());
+        metrics::ControlPlane {
+            environments: environments.collect(),
+            refused: running.map(|running| running.rejected.len()).sum(),
+            nodes: Nodes { connected: count(&nodes, Status::Connected), draining: count(&nodes, Status::Draining) },
+        }
+    }
+}
+
+fn count(nodes: &[Node], status: Status) -> usize {
+    nodes.iter().filter(|node| node.status == status).count()
+}

@@ -1,0 +1,51 @@
+//! What is published, taken out of the store as a whole: for nodes that have neither plans nor a control plane in reach.
+
+use kanat_auth::Sealer;
+use kanat_proto::node::v1::{PublishedSet, PublishedSets};
+use prost::Message;
+use tonic::Status;
+
+use super::session::line;
+use super::source::{Environment, Error, Source};
+
+/// What a file of published sets is sealed for.
+const SEALED_FOR: &str = "published-sets";
+
+/// The present sets of the environments of these ids or names, or of all.
+pub async fn published_sets(source: &Source, named: &[String]) -> Result<PublishedSets, ExportError> {
+    let (_, all) = source.environments().await?;
+    line::check(named, &all).map_err(ExportError::Environment)?;
+    let mut sets = Vec::new();
+    for environment in line::served(named, all) {
+        if let Some(set) = source.read(&environment.id, None).await?.set {
+            let resources = set.iter().map(|(id, entry)| entry.to_resource(id)).collect();
+            sets.push(PublishedSet {
+                environment: Some(Environment::into_wire(environment)),
+                epoch: set.epoch.to_string(),
+                generation: set.generation,
+                set_hash: set.hash.to_vec(),
+                resources,
+            });
+        }
+    }
+    Ok(PublishedSets { sets })
+}
+
+/// Why sets cannot be taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    Source(#[from] Error),
+    #[error("{}", .0.message())]
+    Environment(Status),
+}
+
+/// The sets as a file that whoever has the master key can read.
+pub fn seal(sets: &PublishedSets, sealer: &Sealer) -> Vec<u8> {
+    sealer.seal(&sets.encode_to_vec(), SEALED_FOR)
+}
+
+/// Reads such a file; `None` when it was sealed under another key, or damaged.
+pub fn open(file: &[u8], sealer: &Sealer) -> Option<PublishedSets> {
+    PublishedSets::decode(sealer.open(file, SEALED_FOR).ok()?.as_slice()).ok()
+}

@@ -1,0 +1,94 @@
+//! Follows the database for what other processes change in it: generations, environments, nodes. They announce what they
+//! publish; a look from time to time finds what was announced in vain.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kanat_store::{Announcement, Listener};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::hub::Hub;
+
+/// How often the database is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long after a failure announcements are listened to again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs until the hub stops.
+pub async fn run(hub: Arc<Hub>) {
+    tokio::select! {
+        never = look_around(&hub) => match never {},
+        never = listen(&hub) => match never {},
+        () = hub.stop.cancelled() => {}
+    }
+}
+
+async fn look_around(hub: &Arc<Hub>) -> Infallible {
+    let mut due = interval(LOOK);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut was_read = true;
+    loop {
+        due.tick().await;
+        let looked = look(hub).await;
+        if let Err(error) = &looked
+            && was_read
+        {
+            tracing::warn!(%error, "cannot see what other processes change; nodes keep what they have");
+        }
+        was_read = looked.is_ok();
+    }
+}
+
+/// Wakes the feeds of environments that are at another generation than theirs, and notes environments and nodes.
+async fn look(hub: &Arc<Hub>) -> Result<(), super::source::Error> {
+    let (epoch, environments) = hub.source.environments().await?;
+    for environment in &environments {
+        if let Some(feed) = hub.existing(&environment.id)
+            && feed.state().set.is_none_or(|set| set.generation != environment.generation || set.epoch != epoch)
+        {
+            feed.wanted(environment.generation);
+        }
+    }
+    hub.environments.send_if_modified(|known| {
+        let now: BTreeMap<_, _> = environments.into_iter().map(|e| (e.id.clone(), e.name)).collect();
+        let changed = *known != now;
+        *known = now;
+        changed
+    });
+    hub.others.refresh(&hub.source).await
+}
+
+async fn listen(hub: &Arc<Hub>) -> Infallible {
+    loop {
+        match hub.source.listen().await {
+            Ok(Some(listener)) => hear(hub, listener).await,
+            Ok(None) => std::future::pending().await,
+            Err(error) => tracing::warn!(%error, "cannot listen to other control planes: looking at the database"),
+        }
+        sleep(LISTEN_AGAIN).await;
+    }
+}
+
+/// Until the connection fails.
+async fn hear(hub: &Arc<Hub>, mut listener: Listener) {
+    loop {
+        match listener.next().await {
+            Ok(Some(Announcement::Published { environment_id, generation, urgent: true })) => {
+                hub.changed_now(&environment_id, generation);
+            }
+            Ok(Some(Announcement::Published { environment_id, generation, urgent: false })) => {
+                hub.changed(&environment_id, generation);
+            }
+            Ok(Some(Announcement::Drain { node_id, within })) => hub.nodes.drain(&node_id, within),
+            // What was missed meanwhile, the next look finds.
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "announcements of other control planes are not heard for a while");
+                return;
+            }
+        }
+    }
+}

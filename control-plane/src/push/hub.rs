@@ -1,0 +1,231 @@
+//! The hub: where the rest of the control plane says that something changed, and asks whether it is live.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kanat_model::id::{EnvironmentId, NodeId};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::feed::Feed;
+use super::follow;
+use super::nodes::{Node, Nodes, Status};
+use super::others::Others;
+use super::refusals::Refusals;
+use super::set::Set;
+use super::source::Source;
+
+/// How long a change is waited for before its answer says that it is pending.
+const APPLY_DEADLINE: Duration = Duration::from_secs(5);
+
+/// First and longest wait between looks at what the nodes of other control planes run.
+const LOOK_ELSEWHERE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+
+/// Snapshots in preparation at one time; the others queue.
+const SNAPSHOTS: usize = 16;
+
+/// Whether a change is live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// Every connected node that serves the environment has answered for it.
+    Everywhere,
+    /// Some have not, within the deadline.
+    Pending,
+}
+
+/// The nodes' side of the control plane.
+#[derive(Debug)]
+pub struct Hub {
+    pub(super) source: Source,
+    pub(super) nodes: Nodes,
+    pub(super) others: Others,
+    pub(super) refusals: Refusals,
+    /// Ids and names of all environments.
+    pub(super) environments: watch::Sender<BTreeMap<EnvironmentId, String>>,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
+    feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
+    /// Woken when a feed has another set.
+    sets: watch::Sender<()>,
+    snapshots: Semaphore,
+}
+
+impl Hub {
+    /// Begins to follow the store.
+    pub fn new(source: Source) -> Arc<Self> {
+        let hub = Arc::new(Self {
+            source,
+            nodes: Nodes::default(),
+            others: Others::default(),
+            environments: watch::Sender::default(),
+            refusals: Refusals::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            feeds: Mutex::default(),
+            sets: watch::Sender::new(()),
+            snapshots: Semaphore::new(SNAPSHOTS),
+        });
+        hub.tasks.spawn(follow::run(Arc::clone(&hub)));
+        hub
+    }
+
+    /// Says that `environment` reached `generation`; nodes get it once a burst of changes has passed.
+    pub fn changed(&self, environment: &EnvironmentId, generation: u64) {
+        if let Some(feed) = self.existing(environment) {
+            feed.wanted(generation);
+        }
+    }
+
+    /// Says the same of a change that must not wait for others: a pause, a revoked key.
+    pub fn changed_now(&self, environment: &EnvironmentId, generation: u64) {
+        if let Some(feed) = self.existing(environment) {
+            feed.wanted_now(generation);
+        }
+    }
+
+    /// Waits until every connected node that serves `environment` runs `generation` or has refused part of it, 5 s at
+    /// most; those too that are connected to other control planes.
+    pub async fn applied(&self, environment: &EnvironmentId, generation: u64) -> Applied {
+        let mut changed = self.nodes.watch();
+        let here = async {
+            while !self.nodes.applied(environment, generation) {
+                if changed.changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        let everywhere = async { tokio::join!(here, self.applied_elsewhere(environment, generation)) };
+        match tokio::time::timeout(APPLY_DEADLINE, everywhere).await {
+            Ok(_) => Applied::Everywhere,
+            Err(_) => Applied::Pending,
+        }
+    }
+
+    /// The others write down what their nodes answer as it comes.
+    async fn applied_elsewhere(&self, environment: &EnvironmentId, generation: u64) {
+        let mut wait = LOOK_ELSEWHERE.0;
+        loop {
+            match self.others.refresh(&self.source).await {
+                Ok(()) if self.others.applied(environment, generation) => return,
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%error, "cannot see what nodes of other control planes run"),
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(LOOK_ELSEWHERE.1);
+        }
+    }
+
+    /// Connected nodes that refused the present form of a resource, and why.
+    pub fn rejections(&self, resource_id: &str) -> Vec<(NodeId, String)> {
+        let of_node = |node: Node| {
+            let rejected = node.environments.into_values().flat_map(|running| running.rejected);
+            rejected.filter(|r| r.resource_id == resource_id).map(move |r| (node.id.clone(), r.message)).collect()
+        };
+        self.connected().into_iter().flat_map::<Vec<_>, _>(of_node).collect()
+    }
+
+    /// Every node that was seen, connected ones first; those too that are connected to other control planes.
+    pub fn nodes(&self) -> Vec<Node> {
+        let mut nodes = self.nodes.list();
+        for other in self.others.connected() {
+            match nodes.iter_mut().find(|node| node.id == other.id) {
+                Some(own) if own.last_seen < other.last_seen => *own = other,
+                Some(_) => {}
+                None => nodes.push(other),
+            }
+        }
+        nodes.sort_by_key(|node| node.status == Status::Disconnected);
+        nodes
+    }
+
+    /// The generation that the nodes of each environment are to run, for those that some node has asked for.
+    pub fn generations(&self) -> Vec<(EnvironmentId, u64)> {
+        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = |feed: &Feed| feed.state().set.map(|set| set.generation);
+        let mut known: Vec<_> = feeds.iter().filter_map(|(id, feed)| Some((id.clone(), generation(feed)?))).collect();
+        drop(feeds);
+        known.sort_unstable();
+        known
+    }
+
+    /// Cancelled when the control plane shuts down: long answers end with it.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Ends every stream, those of callers who follow messages too, and begins no new one.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Ends every stream and feed, and waits for them.
+    pub async fn close(&self) {
+        self.stop();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Runs a job of the control plane until it shuts down.
+    pub fn run_until_stopped(&self, job: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = job => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// The feed of an environment, begun when this is the first to ask.
+    pub(super) fn feed(self: &Arc<Self>, environment: &EnvironmentId) -> Arc<Feed> {
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(feed) = feeds.get(environment) {
+            return Arc::clone(feed);
+        }
+        let feed = Arc::new(Feed::new(environment.clone()));
+        feeds.insert(environment.clone(), Arc::clone(&feed));
+        drop(feeds);
+        let (hub, running) = (Arc::clone(self), Arc::clone(&feed));
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = running.run(&hub) => {}
+                () = hub.stop.cancelled() => {}
+            }
+        });
+        feed
+    }
+
+    /// Woken when any environment has another set.
+    pub(super) fn watch_sets(&self) -> watch::Receiver<()> {
+        self.sets.subscribe()
+    }
+
+    pub(super) fn sets_changed(&self) {
+        self.sets.send_replace(());
+    }
+
+    /// Encodes a set off the runtime's threads, at most 16 at a time; a set that is encoded already costs nothing.
+    pub(super) async fn encode(&self, set: Arc<Set>) {
+        // Neither can fail while the hub lives: the semaphore is never closed, and a panic in the encoder would be
+        // repeated by whoever needs the bytes.
+        if let Ok(_permit) = self.snapshots.acquire().await {
+            let _ = tokio::task::spawn_blocking(move || {
+                set.encoded();
+            })
+            .await;
+        }
+    }
+
+    pub(super) fn existing(&self, environment: &EnvironmentId) -> Option<Arc<Feed>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner).get(environment).cloned()
+    }
+
+    fn connected(&self) -> Vec<Node> {
+        let mut nodes = self.nodes();
+        nodes.retain(|node| node.status != Status::Disconnected);
+        nodes
+    }
+}

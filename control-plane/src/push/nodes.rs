@@ -1,0 +1,251 @@
+//! What is known of the nodes: who is connected, what each applied, what it refused, how busy it is.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, EnvironmentId, EpochId, NodeId};
+use kanat_plan_stream::SetHash;
+use kanat_store::node as saved;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How long a node that went away stays listed.
+const LISTED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// A node as it last was.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub id: NodeId,
+    pub boot_id: BootId,
+    /// Address that operators reach it at; may be empty.
+    pub address: String,
+    pub build: String,
+    pub status: Status,
+    pub last_seen: Timestamp,
+    /// Messages that it works on.
+    pub in_flight: u32,
+    /// The environments that it serves.
+    pub environments: BTreeMap<EnvironmentId, Running>,
+}
+
+impl Node {
+    /// A node that this process has not seen itself.
+    pub fn from_saved(saved: saved::Node) -> Self {
+        let environments = saved.environments.into_iter().map(|row| (row.environment_id.clone(), Running::of(row)));
+        Self {
+            id: saved.id,
+            boot_id: saved.boot_id,
+            address: saved.address,
+            build: saved.build,
+            status: Status::parse(&saved.status),
+            last_seen: saved.last_seen_at,
+            in_flight: saved.in_flight,
+            environments: environments.collect(),
+        }
+    }
+
+    /// What outlasts this process, and what its fellows read: it is connected to the control plane `own`, if to any.
+    pub fn to_saved(&self, own: &BootId) -> saved::Node {
+        let control_plane = match self.status {
+            Status::Connected | Status::Draining => own.clone(),
+            Status::Disconnected => BootId::from(""),
+        };
+        saved::Node {
+            id: self.id.clone(),
+            boot_id: self.boot_id.clone(),
+            address: self.address.clone(),
+            build: self.build.clone(),
+            control_plane,
+            status: self.status.as_str().to_owned(),
+            in_flight: self.in_flight,
+            environments: self.environments.iter().map(|(id, running)| running.to_saved(id)).collect(),
+            last_seen_at: self.last_seen,
+        }
+    }
+
+    /// Whether it runs `generation` of the environment, or need not be waited for.
+    pub fn has_applied(&self, environment: &EnvironmentId, generation: u64) -> bool {
+        let running = self.environments.get(environment).filter(|_| self.status == Status::Connected);
+        running.is_none_or(|running| running.applied.as_ref().is_some_and(|(_, applied)| *applied >= generation))
+    }
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Connected,
+    /// Connected; finishes what it has and takes nothing new.
+    Draining,
+    Disconnected,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Draining => "draining",
+            Self::Disconnected => "disconnected",
+        }
+    }
+
+    fn parse(text: &str) -> Self {
+        let all = [Self::Connected, Self::Draining, Self::Disconnected];
+        all.into_iter().find(|status| status.as_str() == text).unwrap_or(Self::Disconnected)
+    }
+}
+
+/// What a node runs of one environment.
+#[derive(Debug, Clone, Default)]
+pub struct Running {
+    /// The epoch and generation that it applied; none before its first.
+    pub applied: Option<(EpochId, u64)>,
+    pub set_hash: SetHash,
+    /// Resources that it refused in their present form, and why.
+    pub rejected: Vec<Rejected>,
+}
+
+impl Running {
+    fn of(saved: saved::Running) -> Self {
+        let rejected = saved.rejected.into_iter();
+        Self {
+            applied: (!saved.epoch.is_empty()).then(|| (EpochId::new(saved.epoch), saved.generation)),
+            set_hash: SetHash::from_hex(&saved.set_hash).unwrap_or_default(),
+            rejected: rejected.map(|(resource_id, message)| Rejected { resource_id, message }).collect(),
+        }
+    }
+
+    fn to_saved(&self, environment: &EnvironmentId) -> saved::Running {
+        let (epoch, generation) = self.applied.clone().map_or((String::new(), 0), |(e, n)| (e.into_string(), n));
+        let rejected = self.rejected.iter().map(|r| (r.resource_id.clone(), r.message.clone()));
+        saved::Running {
+            environment_id: environment.clone(),
+            epoch,
+            generation,
+            set_hash: self.set_hash.to_string(),
+            rejected: rejected.collect(),
+        }
+    }
+}
+
+/// A resource that a node refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    pub resource_id: String,
+    pub message: String,
+}
+
+/// All nodes that were seen.
+#[derive(Debug)]
+pub struct Nodes {
+    known: Mutex<BTreeMap<NodeId, Known>>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Known {
+    node: Node,
+    session: CancellationToken,
+    /// What the node is to be told: drain, within that time.
+    drain: watch::Sender<Option<Duration>>,
+}
+
+/// A session's hold on its node: what an outlived session says is not taken.
+#[derive(Debug)]
+pub struct Seat<'a> {
+    nodes: &'a Nodes,
+    id: NodeId,
+    session: CancellationToken,
+    drain: watch::Receiver<Option<Duration>>,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self { known: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+}
+
+impl Nodes {
+    /// Seats a node that connected; a session that it had before ends.
+    pub fn connect(&self, node: Node, session: CancellationToken) -> Seat<'_> {
+        let id = node.id.clone();
+        let oldest = Timestamp::now().before(LISTED);
+        let mut known = self.lock();
+        known.retain(|_, k| k.node.status != Status::Disconnected || k.node.last_seen > oldest);
+        let (drain, wishes) = watch::channel(None);
+        if let Some(former) = known.insert(id.clone(), Known { node, session: session.clone(), drain }) {
+            former.session.cancel();
+        }
+        drop(known);
+        self.changed.send_replace(());
+        Seat { nodes: self, id, session, drain: wishes }
+    }
+
+    /// Tells a node that is connected here to drain; one that is not is told by whom it is connected to.
+    pub fn drain(&self, id: &NodeId, within: Duration) {
+        if let Some(known) = self.lock().get(id) {
+            known.drain.send_replace(Some(within));
+        }
+    }
+
+    /// Every node, those with a connection first, then by id.
+    pub fn list(&self) -> Vec<Node> {
+        let mut nodes: Vec<_> = self.lock().values().map(|k| k.node.clone()).collect();
+        nodes.sort_by_key(|node| node.status == Status::Disconnected);
+        nodes
+    }
+
+    pub fn get(&self, id: &NodeId) -> Option<Node> {
+        self.lock().get(id).map(|known| known.node.clone())
+    }
+
+    /// Whether every connected node that serves `environment` has applied `generation`.
+    pub fn applied(&self, environment: &EnvironmentId, generation: u64) -> bool {
+        self.lock().values().all(|known| known.node.has_applied(environment, generation))
+    }
+
+    /// Woken whenever something about a node changed.
+    pub fn watch(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat<'_> {
+    /// Changes what is known of the node, unless another session has taken its seat.
+    pub fn update(&self, change: impl FnOnce(&mut Node)) {
+        if let Some(known) = self.nodes.lock().get_mut(&self.id)
+            && !self.session.is_cancelled()
+        {
+            change(&mut known.node);
+        }
+        self.nodes.changed.send_replace(());
+    }
+
+    /// The wishes that the node drains, within that time.
+    pub fn drain_wishes(&self) -> watch::Receiver<Option<Duration>> {
+        self.drain.clone()
+    }
+
+    /// Changes what is known of the node because it has said something.
+    pub fn heard(&self, change: impl FnOnce(&mut Node)) {
+        self.update(|node| {
+            node.last_seen = Timestamp::now();
+            change(node);
+        });
+    }
+}
+
+/// A session that ends leaves its node listed as disconnected.
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.update(|node| {
+            node.status = Status::Disconnected;
+            node.in_flight = 0;
+        });
+    }
+}

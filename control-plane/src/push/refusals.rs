@@ -1,0 +1,78 @@
+//! What is withheld from builds: a resource that a build refused is not sent to it again until it changes, and one that
+//! takes a plan schema that the build lacks is not sent at all.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use kanat_model::id::EnvironmentId;
+use kanat_plan_stream::{Hash, Schemas};
+
+use super::set::Entry;
+
+/// Refused resources by environment, resource id and build.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    environments: Mutex<HashMap<EnvironmentId, ByResource>>,
+}
+
+type ByResource = HashMap<String, HashMap<String, Refusal>>;
+
+#[derive(Debug, Clone)]
+struct Refusal {
+    hash: Hash,
+    message: String,
+}
+
+/// What is withheld from one build in one environment.
+#[derive(Debug)]
+pub struct Withheld<'a> {
+    build: &'a str,
+    schemas: Schemas,
+    resources: ByResource,
+}
+
+impl Refusals {
+    /// Notes that `build` refused this content of a resource.
+    pub fn note(&self, environment: &EnvironmentId, build: &str, resource_id: &str, hash: Hash, message: &str) {
+        let refusal = Refusal { hash, message: message.to_owned() };
+        let mut environments = self.lock();
+        let resources = environments.entry(environment.clone()).or_default();
+        resources.entry(resource_id.to_owned()).or_default().insert(build.to_owned(), refusal);
+    }
+
+    /// Forgets what was refused in `environment`: what a flow lacked may have come.
+    pub fn forget(&self, environment: &EnvironmentId) {
+        self.lock().remove(environment);
+    }
+
+    /// What is withheld from `build` in `environment`; refusals are few.
+    pub fn withheld<'a>(&self, environment: &EnvironmentId, build: &'a str, schemas: Schemas) -> Withheld<'a> {
+        Withheld { build, schemas, resources: self.lock().get(environment).cloned().unwrap_or_default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, ByResource>> {
+        self.environments.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Withheld<'_> {
+    /// Whether the build refused just this content, or is known to lack what it takes.
+    pub fn contains(&self, resource_id: &str, entry: &Entry) -> bool {
+        self.lacks(entry) || self.refusal(resource_id).is_some_and(|refusal| refusal.hash == entry.hash)
+    }
+
+    /// Whether the build lacks what it takes to run the resource.
+    pub fn lacks(&self, entry: &Entry) -> bool {
+        self.schemas.check(entry.schema).is_err()
+    }
+
+    /// Why the build does not run the resource as it is now.
+    pub fn message(&self, resource_id: &str, entry: Option<&Entry>) -> Option<String> {
+        let lacks = entry.and_then(|entry| self.schemas.check(entry.schema).err());
+        lacks.or_else(|| Some(self.refusal(resource_id)?.message.clone()))
+    }
+
+    fn refusal(&self, resource_id: &str) -> Option<&Refusal> {
+        self.resources.get(resource_id)?.get(self.build)
+    }
+}

@@ -1,0 +1,71 @@
+//! The plan service: takes a node's stream, hears its hello, and starts its session.
+
+use std::sync::Arc;
+
+use kanat_plan_stream::{MAX_MESSAGE_BYTES, SILENCE, Schemas, schema};
+use kanat_proto::node::v1::node_message::Kind;
+use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
+use kanat_proto::node::v1::{ControlMessage, Hello, NodeMessage};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::hub::Hub;
+use super::session::Session;
+
+/// Messages that wait for a node to take them; when they are full, its session waits, and nothing else.
+const QUEUE: usize = 16;
+
+/// What nodes connect to.
+#[derive(Debug, Clone)]
+pub struct PlanStreams {
+    hub: Arc<Hub>,
+}
+
+impl PlanStreams {
+    pub fn new(hub: Arc<Hub>) -> Self {
+        Self { hub }
+    }
+
+    /// The tonic service, for a listener or for a node in this process.
+    pub fn into_server(self) -> PlanServiceServer<Self> {
+        PlanServiceServer::new(self)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+    }
+}
+
+#[tonic::async_trait]
+impl PlanService for PlanStreams {
+    type SyncStream = ReceiverStream<Result<ControlMessage, Status>>;
+
+    async fn sync(&self, request: Request<Streaming<NodeMessage>>) -> Result<Response<Self::SyncStream>, Status> {
+        let mut inbound = request.into_inner();
+        let hello = hello(&mut inbound).await?;
+        let (outbound, stream) = mpsc::channel(QUEUE);
+        let session = Session::open(Arc::clone(&self.hub), hello, inbound, outbound).await?;
+        self.hub.tasks.spawn(session.run());
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}
+
+/// The first message of a stream, which is a hello that this build can serve.
+async fn hello(inbound: &mut Streaming<NodeMessage>) -> Result<Hello, Status> {
+    let first = tokio::time::timeout(SILENCE, inbound.message())
+        .await
+        .map_err(|_| Status::deadline_exceeded("the node said nothing"))??;
+    let Some(Kind::Hello(hello)) = first.and_then(|message| message.kind) else {
+        return Err(Status::invalid_argument("the first message of a stream is a hello"));
+    };
+    if hello.node_id.is_empty() || hello.boot_id.is_empty() {
+        return Err(Status::invalid_argument("a hello names its node and its boot"));
+    }
+    let Schemas { min, max } = schema::OWN;
+    if !schema::OWN.meet(Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema }) {
+        return Err(Status::failed_precondition(format!(
+            "the node runs plan schemas {} to {}, and this control plane knows {min} to {max}",
+            hello.min_plan_schema, hello.max_plan_schema
+        )));
+    }
+    Ok(hello)
+}

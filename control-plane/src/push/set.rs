@@ -1,0 +1,162 @@
+//! The set of resources that an environment's nodes run: what the store had published at one generation.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use kanat_model::id::EpochId;
+use kanat_plan_stream::snapshot::Encoded;
+use kanat_plan_stream::{Hash, SetHash, Sharded, schema};
+use kanat_proto::node::v1::Resource;
+
+/// One environment at one generation. Neighbouring generations share what did not change.
+#[derive(Debug)]
+pub struct Set {
+    pub epoch: EpochId,
+    pub generation: u64,
+    pub hash: SetHash,
+    entries: Sharded<String, Arc<Entry>>,
+    encoded: OnceLock<Encoded>,
+}
+
+/// A resource of the set, its secrets in the clear.
+#[derive(PartialEq, Eq)]
+pub struct Entry {
+    pub hash: Hash,
+    /// The plan schema that it takes to run it.
+    pub schema: u32,
+    pub body: Bytes,
+}
+
+/// Bodies hold secrets and stay out of logs.
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Entry({}, {} bytes)", self.hash, self.body.len())
+    }
+}
+
+/// What became of one resource id from one generation to a later one.
+#[derive(Debug)]
+pub enum Change {
+    Upsert(Entry),
+    Removal,
+}
+
+impl Set {
+    /// The set that holds these resources.
+    pub fn new(epoch: EpochId, generation: u64, resources: impl IntoIterator<Item = (String, Entry)>) -> Self {
+        let entries: Sharded<_, _> = resources.into_iter().map(|(id, entry)| (id, Arc::new(entry))).collect();
+        let hash = SetHash::of(entries.iter().map(|(id, entry)| (id.as_str(), entry.hash)));
+        Self { epoch, generation, hash, entries, encoded: OnceLock::new() }
+    }
+
+    /// The set after `changes`, at the cost of the changes.
+    #[must_use]
+    pub fn changed(&self, generation: u64, changes: impl IntoIterator<Item = (String, Change)>) -> Self {
+        let (mut entries, mut hash) = (self.entries.clone(), self.hash);
+        for (id, change) in changes {
+            let former = match change {
+                Change::Upsert(entry) => {
+                    hash = hash.toggled(&id, entry.hash);
+                    entries.insert(id.clone(), Arc::new(entry))
+                }
+                Change::Removal => entries.remove(&id),
+            };
+            if let Some(former) = former {
+                hash = hash.toggled(&id, former.hash);
+            }
+        }
+        Self { epoch: self.epoch.clone(), generation, hash, entries, encoded: OnceLock::new() }
+    }
+
+    pub fn get(&self, id: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(id)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// A set that never held anything is not meant to replace one that does: it may be that of a database put in place by
+    /// mistake.
+    pub fn empty_is_meant(&self) -> bool {
+        self.generation > 0
+    }
+
+    /// Ids that may differ between the two sets; all that do are among them.
+    pub fn differing<'a>(&'a self, other: &'a Self) -> HashSet<&'a str> {
+        let own = self.entries.unshared(&other.entries).map(|(id, _)| id.as_str());
+        own.chain(other.entries.unshared(&self.entries).map(|(id, _)| id.as_str())).collect()
+    }
+
+    /// Every resource, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Entry>)> {
+        self.entries.iter().map(|(id, entry)| (id.as_str(), entry))
+    }
+
+    /// How a node's set differs from this one: by id, the hash that the node holds, `None` where it holds nothing.
+    pub fn exceptions(&self, held: &HashMap<String, Hash>) -> HashMap<String, Option<Hash>> {
+        let missing = self.entries.iter().filter(|(id, _)| !held.contains_key(*id)).map(|(id, _)| (id.clone(), None));
+        let other = held.iter().filter(|(id, hash)| self.get(id).is_none_or(|entry| entry.hash != **hash));
+        missing.chain(other.map(|(id, hash)| (id.clone(), Some(*hash)))).collect()
+    }
+
+    /// The set as a snapshot carries it; made once, however many nodes ask.
+    pub fn encoded(&self) -> &Encoded {
+        self.encoded.get_or_init(|| {
+            let mut resources: Vec<_> = self.entries.iter().map(|(id, entry)| entry.to_resource(id)).collect();
+            resources.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+            Encoded::new(resources)
+        })
+    }
+}
+
+impl Entry {
+    pub fn new(body: Bytes) -> Self {
+        Self { hash: Hash::of(&body), schema: schema::of(&body), body }
+    }
+
+    pub fn to_resource(&self, id: &str) -> Resource {
+        Resource { id: id.to_owned(), hash: self.hash.to_vec(), body: self.body.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(generation: u64, resources: &[(&str, &'static str)]) -> Set {
+        let entries = resources.iter().map(|(id, body)| ((*id).to_owned(), entry(body)));
+        Set::new(EpochId::from("epoch_1"), generation, entries)
+    }
+
+    fn entry(body: &'static str) -> Entry {
+        Entry::new(Bytes::from_static(body.as_bytes()))
+    }
+
+    #[test]
+    fn a_changed_set_has_the_hash_of_one_made_anew() {
+        let before = set(1, &[("flow/1", "a"), ("flow/2", "b")]);
+        let changes = [
+            ("flow/1".to_owned(), Change::Upsert(entry("a2"))),
+            ("flow/2".to_owned(), Change::Removal),
+            ("flow/3".to_owned(), Change::Upsert(entry("c"))),
+            ("flow/4".to_owned(), Change::Removal),
+        ];
+        let after = before.changed(2, changes);
+        let anew = set(2, &[("flow/1", "a2"), ("flow/3", "c")]);
+        assert_eq!(after.hash, anew.hash);
+        assert_eq!(after.encoded().sha256(), anew.encoded().sha256());
+        assert!(["flow/1", "flow/2", "flow/3"].iter().all(|id| before.differing(&after).contains(id)));
+    }
+
+    #[test]
+    fn exceptions_name_what_a_node_lacks_has_otherwise_and_has_too_much() {
+        let set = set(1, &[("flow/1", "a"), ("flow/2", "b"), ("flow/3", "c")]);
+        let other = Hash::of(b"other");
+        let held = [("flow/1", Hash::of(b"a")), ("flow/2", other), ("flow/9", other)];
+        let held = held.into_iter().map(|(id, hash)| (id.to_owned(), hash)).collect();
+        let expected = [("flow/2", Some(other)), ("flow/3", None), ("flow/9", Some(other))];
+        assert_eq!(set.exceptions(&held), expected.into_iter().map(|(id, h)| (id.to_owned(), h)).collect());
+    }
+}

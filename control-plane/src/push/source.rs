@@ -1,0 +1,184 @@
+//! Where push reads from: the store's published resources, opened with the master key.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kanat_auth::Sealer;
+use kanat_model::Timestamp;
+use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
+use kanat_plan_stream::Kind;
+use kanat_proto::node::v1;
+use kanat_store::published::{self, Published};
+use kanat_store::{Listener, Store, environment, meta, node};
+
+use super::set::{Change, Entry, Set};
+
+/// The store, as push sees it.
+#[derive(Clone)]
+pub struct Source {
+    store: Store,
+    sealer: Arc<Sealer>,
+}
+
+/// An environment that nodes may serve.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    pub id: EnvironmentId,
+    pub name: String,
+    pub account_id: AccountId,
+    /// Of what its nodes are to run.
+    pub generation: u64,
+}
+
+/// What a read came to.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// The new set; none when nothing changed.
+    pub set: Option<Arc<Set>>,
+    /// Something other than a flow came or changed: what a flow lacked may be there now.
+    pub others_changed: bool,
+}
+
+/// Why what is published cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] kanat_store::Error),
+    #[error("environment {0} does not exist")]
+    NoEnvironment(EnvironmentId),
+    #[error("resource {resource_id:?} cannot be opened: {source}")]
+    Sealed { resource_id: String, source: kanat_auth::Error },
+    #[error("resource {0:?} does not have the hash that it was published with")]
+    Hash(String),
+    #[error("reading was cut off")]
+    CutOff,
+}
+
+/// What the body of a published resource is sealed for.
+pub fn seal_context(environment: &EnvironmentId, resource_id: &str) -> String {
+    format!("published/{environment}/{resource_id}")
+}
+
+impl Source {
+    pub fn new(store: Store, sealer: Arc<Sealer>) -> Self {
+        Self { store, sealer }
+    }
+
+    /// The database's epoch, and the environments of all accounts.
+    pub async fn environments(&self) -> Result<(EpochId, Vec<Environment>), Error> {
+        let mut tx = self.store.read().await?;
+        let epoch = meta::epoch(&mut tx).await?;
+        let environments = environment::all(&mut tx).await?;
+        Ok((
+            epoch,
+            environments
+                .into_iter()
+                .map(|e| Environment { id: e.id, name: e.name, account_id: e.account_id, generation: e.generation })
+                .collect(),
+        ))
+    }
+
+    /// Reads what changed since `current`, or all of it when there is no such set. A set that cannot be read wholly is not
+    /// read at all.
+    pub async fn read(&self, environment: &EnvironmentId, current: Option<&Arc<Set>>) -> Result<Read, Error> {
+        let mut tx = self.store.read().await?;
+        let no_environment = || Error::NoEnvironment(environment.clone());
+        let generation = environment::generation(&mut tx, environment).await?.ok_or_else(no_environment)?;
+        let epoch = meta::epoch(&mut tx).await?;
+        match current.filter(|set| set.epoch == epoch) {
+            Some(set) if set.generation == generation => Ok(Read::default()),
+            Some(set) if set.generation < generation => {
+                let rows = published::since(&mut tx, environment, set.generation).await?;
+                drop(tx);
+                let others_changed = rows.iter().any(|row| !row.removed && is_other(&row.resource_id));
+                let changes = self.open(environment, rows).await?;
+                Ok(Read { set: Some(Arc::new(set.changed(generation, changes))), others_changed })
+            }
+            // Nothing was read yet, the store went back behind what was read, or another took its place.
+            Some(_) | None => {
+                let snapshot = published::snapshot(&mut tx, environment).await?.ok_or_else(no_environment)?;
+                drop(tx);
+                let opened = self.open(environment, snapshot.resources).await?.into_iter();
+                let entries = opened.filter_map(|(id, change)| match change {
+                    Change::Upsert(entry) => Some((id, entry)),
+                    Change::Removal => None,
+                });
+                let set = Set::new(snapshot.epoch, snapshot.generation, entries);
+                Ok(Read { set: Some(Arc::new(set)), others_changed: true })
+            }
+        }
+    }
+
+    /// Whether other control planes may work on the same database.
+    pub fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    /// What other control planes announce; `None` where there are none.
+    pub async fn listen(&self) -> Result<Option<Listener>, Error> {
+        Ok(self.store.listen().await?)
+    }
+
+    /// Nodes connected to other control planes than `own`, seen after `since`.
+    pub async fn nodes_elsewhere(&self, own: &BootId, since: Timestamp) -> Result<Vec<node::Node>, Error> {
+        let mut tx = self.store.read().await?;
+        Ok(node::elsewhere(&mut tx, own, since).await?)
+    }
+
+    /// Writes down how a node was last seen, and what changed of what it runs; unless another control plane has seen it
+    /// later.
+    pub async fn save_node(
+        &self,
+        seen: &node::Node,
+        changed: &[&node::Running],
+        gone: impl Iterator<Item = &EnvironmentId>,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        if node::upsert(&mut tx, seen).await? {
+            for running in changed {
+                node::environment::upsert(&mut tx, &seen.id, running).await?;
+            }
+            for environment in gone {
+                node::environment::delete(&mut tx, &seen.id, environment).await?;
+            }
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Opens bodies off the runtime's threads: there may be very many.
+    async fn open(&self, environment: &EnvironmentId, rows: Vec<Published>) -> Result<Vec<(String, Change)>, Error> {
+        let (sealer, environment) = (Arc::clone(&self.sealer), environment.clone());
+        let open = move || rows.into_iter().map(|row| open(&sealer, &environment, row)).collect();
+        tokio::task::spawn_blocking(open).await.map_err(|_| Error::CutOff)?
+    }
+}
+
+fn open(sealer: &Sealer, environment: &EnvironmentId, row: Published) -> Result<(String, Change), Error> {
+    if row.removed {
+        return Ok((row.resource_id, Change::Removal));
+    }
+    let context = seal_context(environment, &row.resource_id);
+    let body = sealer.open(&row.sealed, &context);
+    let body = body.map_err(|source| Error::Sealed { resource_id: row.resource_id.clone(), source })?;
+    let entry = Entry::new(Bytes::from(body));
+    if *entry.hash.as_bytes() != row.hash {
+        return Err(Error::Hash(row.resource_id));
+    }
+    Ok((row.resource_id, Change::Upsert(entry)))
+}
+
+fn is_other(resource_id: &str) -> bool {
+    !matches!(Kind::parse(resource_id), Some((Kind::Flow, _)))
+}
+
+impl Environment {
+    pub fn into_wire(self) -> v1::Environment {
+        v1::Environment { id: self.id.into_string(), name: self.name, account_id: self.account_id.into_string() }
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}

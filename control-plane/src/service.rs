@@ -1,0 +1,101 @@
+//! One service for the public paths: `/api/v1` goes through the gateway, everything else is gRPC or gRPC-Web. Both end
+//! at the same routes, behind the same authentication; nodes have a way of their own.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kanat_gateway::Gateway;
+use kanat_net::Body;
+use kanat_net::body::BoxError;
+use kanat_proto::FILE_DESCRIPTOR_SET;
+use tonic::service::Routes;
+use tonic_web::{GrpcWebLayer, GrpcWebService};
+use tower::util::MapResponse;
+use tower::{Layer, Service, ServiceExt};
+
+use crate::Error;
+use crate::app::App;
+use crate::authentication::{Authentication, Rules};
+use crate::grpc;
+use crate::idempotency::Idempotency;
+use crate::push::remote::{self, RemotePlans};
+
+type Api = Authentication<Idempotency<Routes>>;
+/// The same for callers outside of the process.
+type RemoteApi = MapResponse<Api, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
+
+/// What answers on the public paths; a cheap handle.
+#[derive(Clone)]
+pub struct PublicService {
+    gateway: Arc<Gateway<Api>>,
+    grpc: GrpcWebService<RemoteApi>,
+    nodes: Option<RemotePlans>,
+}
+
+impl PublicService {
+    pub(crate) async fn new(app: &Arc<App>, nodes: Option<RemotePlans>) -> Result<Self, Error> {
+        let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(|error| Error::Descriptors(error.to_string()))?;
+        let routes = grpc::routes(app).await?.prepare();
+        let rules = Arc::new(rules);
+        let routes = Idempotency::new(routes, Arc::clone(app), Arc::clone(&rules));
+        let api = Authentication::new(routes, Arc::clone(app), rules);
+        let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
+        let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
+        let remote: RemoteApi = MapResponse::new(api, bounded);
+        Ok(Self { gateway: Arc::new(gateway), grpc: GrpcWebLayer::new().layer(remote), nodes })
+    }
+
+    /// Whether a request is for the control plane; the rest of the paths are the data plane's.
+    pub fn serves<B>(request: &Request<B>) -> bool {
+        is_rest(request.uri().path()) || is_grpc(request)
+    }
+}
+
+impl<B> Service<Request<B>> for PublicService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError> + std::fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if is_rest(request.uri().path()) {
+            let gateway = Arc::clone(&self.gateway);
+            return Box::pin(async move { Ok(gateway.handle(request).await) });
+        }
+        if let Some(nodes) = self.nodes.as_mut().filter(|_| remote::serves(&request)) {
+            let answer = nodes.call(request);
+            return Box::pin(async move { Ok(answer.await?.map(|body| body.map_err(BoxError::from).boxed_unsync())) });
+        }
+        let grpc = self.grpc.clone();
+        Box::pin(async move {
+            let response = grpc.oneshot(request).await?;
+            Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync()))
+        })
+    }
+}
+
+fn bounded(mut response: Response<tonic::body::Body>) -> Response<tonic::body::Body> {
+    grpc::status::bound_details(response.headers_mut());
+    response
+}
+
+fn is_rest(path: &str) -> bool {
+    path == "/api/v1" || path.starts_with("/api/v1/")
+}
+
+fn is_grpc<B>(request: &Request<B>) -> bool {
+    let content_type = request.headers().get(http::header::CONTENT_TYPE);
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}

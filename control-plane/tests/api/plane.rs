@@ -1,0 +1,142 @@
+//! A control plane on a temporary folder, and clients with a credential.
+
+use std::sync::Arc;
+
+use kanat_auth::Sealer;
+use kanat_control_plane::{ControlPlane, Options, PublicService, PublicUrl};
+use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_message_log::{MessageLog, Tenant};
+use kanat_model::Secret;
+use kanat_net::egress::{LocalTargets, Policy};
+use kanat_net::outbound;
+use kanat_proto::v1::api_key_service_client::ApiKeyServiceClient;
+use kanat_proto::v1::connector_service_client::ConnectorServiceClient;
+use kanat_proto::v1::environment_service_client::EnvironmentServiceClient;
+use kanat_proto::v1::flow_service_client::FlowServiceClient;
+use kanat_proto::v1::lookup_table_service_client::LookupTableServiceClient;
+use kanat_proto::v1::{CreateConnectorInstanceRequest, Json, ListEnvironmentsRequest};
+use kanat_store::Store;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::{Request, Status};
+use tonic_types::StatusExt;
+
+pub const OWNER: &str = "kanat_ak_0123456789abcdefghijklmnop";
+
+pub struct TestPlane {
+    pub plane: ControlPlane,
+    pub log: Arc<dyn MessageLog>,
+    _folder: tempfile::TempDir,
+}
+
+/// Puts a credential, and maybe an environment, into every call.
+#[derive(Clone)]
+pub struct Credential {
+    key: Option<String>,
+    environment: Option<String>,
+}
+
+pub type Called = InterceptedService<PublicService, Credential>;
+
+impl TestPlane {
+    pub async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open_file(&folder.path().join("config.db")).await.unwrap();
+        let log = SqliteLog::open(folder.path().join("log.db"), sqlite::Options::default()).await.unwrap();
+        let log: Arc<dyn MessageLog> = Arc::new(log);
+        let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
+        let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
+        let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
+        let public_url = PublicUrl::default();
+        public_url.set("https://kanat.example/");
+        let options =
+            Options { bootstrap_api_key: Some(Secret::new(OWNER.to_owned())), public_url, ..Options::default() };
+        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound).await.unwrap();
+        assert!(plane.new_owner_key().is_none(), "the key was chosen, so there is nothing to show");
+        Self { plane, log, _folder: folder }
+    }
+
+    fn called(&self, credential: Credential) -> Called {
+        InterceptedService::new(self.plane.service(), credential)
+    }
+
+    pub fn as_owner(&self) -> Called {
+        self.with_key(OWNER)
+    }
+
+    pub fn with_key(&self, key: &str) -> Called {
+        self.called(Credential { key: Some(key.to_owned()), environment: None })
+    }
+
+    pub fn in_environment(&self, key: &str, environment: &str) -> Called {
+        self.called(Credential { key: Some(key.to_owned()), environment: Some(environment.to_owned()) })
+    }
+
+    pub fn without_key(&self) -> Called {
+        self.called(Credential { key: None, environment: None })
+    }
+
+    pub fn flows(&self) -> FlowServiceClient<Called> {
+        FlowServiceClient::new(self.as_owner())
+    }
+
+    pub fn tables(&self) -> LookupTableServiceClient<Called> {
+        LookupTableServiceClient::new(self.as_owner())
+    }
+
+    pub fn connectors(&self) -> ConnectorServiceClient<Called> {
+        ConnectorServiceClient::new(self.as_owner())
+    }
+
+    pub fn keys(&self) -> ApiKeyServiceClient<Called> {
+        ApiKeyServiceClient::new(self.as_owner())
+    }
+
+    /// The id of an instance of the `http` entry.
+    pub async fn http_instance(&self, name: &str) -> String {
+        let config = r#"{"base_url": "http://127.0.0.1:9", "auth": "bearer", "token": "hunter2"}"#;
+        let new = CreateConnectorInstanceRequest {
+            catalog_id: "http".to_owned(),
+            name: name.to_owned(),
+            display_name: None,
+            config: Some(Json { text: config.to_owned() }),
+        };
+        self.connectors().create_connector_instance(new).await.unwrap().into_inner().id
+    }
+
+    /// Whose messages those of the default environment are.
+    pub async fn tenant(&self, environment_id: &str) -> Tenant {
+        let mut tx = self.plane.store().read().await.unwrap();
+        let account = kanat_store::account::first(&mut tx).await.unwrap().unwrap();
+        Tenant { account_id: account.id, environment_id: environment_id.into() }
+    }
+
+    /// Names of the environments, oldest first, and the id of the default one.
+    pub async fn environments(&self) -> (Vec<String>, String) {
+        let mut client = EnvironmentServiceClient::new(self.as_owner());
+        let found = client.list_environments(ListEnvironmentsRequest::default()).await.unwrap().into_inner().data;
+        let default = found.iter().find(|environment| environment.is_default).unwrap().id.clone();
+        (found.into_iter().map(|environment| environment.name).collect(), default)
+    }
+}
+
+impl Interceptor for Credential {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(key) = &self.key {
+            let value: AsciiMetadataValue = format!("Bearer {key}").parse().unwrap();
+            request.metadata_mut().insert("authorization", value);
+        }
+        if let Some(environment) = &self.environment {
+            request.metadata_mut().insert("x-environment", environment.parse().unwrap());
+        }
+        Ok(request)
+    }
+}
+
+/// Code and fields at fault of a refused call.
+pub fn faults(status: &Status) -> (tonic::Code, Vec<String>) {
+    let details = status.get_error_details();
+    let violations = details.bad_request().map(|bad| bad.field_violations.clone()).unwrap_or_default();
+    (status.code(), violations.into_iter().map(|violation| violation.field).collect())
+}

@@ -1,0 +1,140 @@
+//! JSON into messages, against their descriptors. Every field at fault is named, not only the first.
+
+pub(crate) mod scalar;
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use kanat_model::FieldError;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
+
+use crate::field;
+use crate::json::{self, Value as Json};
+
+/// More faults than these are not told.
+const MAX_FAULTS: usize = 50;
+
+/// Builds a message of `descriptor` from an object.
+pub(crate) fn message(descriptor: &MessageDescriptor, json: Json<'_>) -> Result<DynamicMessage, Vec<FieldError>> {
+    let mut decoder = Decoder { faults: Vec::new() };
+    let message = decoder.message(descriptor, json, "");
+    match message {
+        Some(message) if decoder.faults.is_empty() => Ok(message),
+        _ => Err(decoder.faults),
+    }
+}
+
+struct Decoder {
+    faults: Vec<FieldError>,
+}
+
+impl Decoder {
+    /// `None` when it is no object; other faults are on the list and leave their field out.
+    fn message(&mut self, descriptor: &MessageDescriptor, json: Json<'_>, path: &str) -> Option<DynamicMessage> {
+        if json.kind() != json::Kind::Object {
+            let path = if path.is_empty() { "body" } else { path };
+            self.fault(path, format!("expected an object, found {}", json.kind().describe()));
+            return None;
+        }
+        let mut message = DynamicMessage::new(descriptor.clone());
+        let mut seen = HashSet::new();
+        for (name, value) in json.members() {
+            let here = field::member(path, &name);
+            let Some(field) = field::find(descriptor, &name) else {
+                self.fault(&here, "unknown field".to_owned());
+                continue;
+            };
+            if !seen.insert(field.number()) {
+                self.fault(&here, "given twice".to_owned());
+                continue;
+            }
+            if let Some(other) = one_of(&message, &field) {
+                self.fault(&here, format!("cannot stand beside {}", other.json_name()));
+                continue;
+            }
+            if let Some(value) = self.field(&field, value, &here) {
+                message.set_field(&field, value);
+            }
+        }
+        Some(message)
+    }
+
+    /// `None` when it is left out or faulty.
+    fn field(&mut self, field: &FieldDescriptor, json: Json<'_>, path: &str) -> Option<Value> {
+        let kind = field.kind();
+        if json.kind() == json::Kind::Null && (field.is_list() || field.is_map() || !is_inline_json(&kind)) {
+            return None;
+        }
+        if field.is_map() {
+            return self.map(&kind, json, path);
+        }
+        if !field.is_list() {
+            return self.value(&kind, json, path);
+        }
+        if json.kind() != json::Kind::List {
+            self.fault(path, format!("expected a list, found {}", json.kind().describe()));
+            return None;
+        }
+        let items = json.items().into_iter().enumerate();
+        Some(Value::List(items.filter_map(|(at, item)| self.value(&kind, item, &format!("{path}[{at}]"))).collect()))
+    }
+
+    fn map(&mut self, entry: &Kind, json: Json<'_>, path: &str) -> Option<Value> {
+        if json.kind() != json::Kind::Object {
+            self.fault(path, format!("expected an object, found {}", json.kind().describe()));
+            return None;
+        }
+        let entry = entry.as_message()?;
+        let (key_kind, value_kind) = (entry.map_entry_key_field().kind(), entry.map_entry_value_field().kind());
+        let mut map = HashMap::new();
+        for (name, value) in json.members() {
+            let here = field::member(path, &name);
+            let key = match scalar::from_text(&key_kind, &name).map(Value::into_map_key) {
+                Ok(Some(key)) => key,
+                Ok(None) => continue,
+                Err(reason) => {
+                    self.fault(&here, reason);
+                    continue;
+                }
+            };
+            match map.entry(key) {
+                Entry::Occupied(_) => self.fault(&here, "given twice".to_owned()),
+                Entry::Vacant(slot) => {
+                    if let Some(value) = self.value(&value_kind, value, &here) {
+                        slot.insert(value);
+                    }
+                }
+            }
+        }
+        Some(Value::Map(map))
+    }
+
+    fn value(&mut self, kind: &Kind, json: Json<'_>, path: &str) -> Option<Value> {
+        let Kind::Message(descriptor) = kind else {
+            return scalar::from_json(kind, json).map_err(|reason| self.fault(path, reason)).ok();
+        };
+        match field::inline_json(descriptor) {
+            Some(text) => {
+                let mut inline = DynamicMessage::new(descriptor.clone());
+                inline.set_field(&text, Value::String(json.raw().to_owned()));
+                Some(Value::Message(inline))
+            }
+            None => self.message(descriptor, json, path).map(Value::Message),
+        }
+    }
+
+    fn fault(&mut self, path: &str, reason: String) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(FieldError::new(path, reason));
+        }
+    }
+}
+
+/// The member of the same `oneof` that is there already.
+fn one_of(message: &DynamicMessage, field: &FieldDescriptor) -> Option<FieldDescriptor> {
+    field.containing_oneof()?.fields().find(|other| other != field && message.has_field(other))
+}
+
+fn is_inline_json(kind: &Kind) -> bool {
+    kind.as_message().is_some_and(|message| field::inline_json(message).is_some())
+}

@@ -1,0 +1,100 @@
+//! Messages into JSON: fields by their JSON names in order of their numbers, plain fields and lists always, what can be
+//! absent only when it is there, `kanat.v1.Json` in place.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
+
+use crate::{field, json};
+
+/// Appends `message` to `out`, without white space.
+pub(crate) fn message(message: &DynamicMessage, out: &mut Vec<u8>) {
+    if let Some(text) = field::inline_json(&message.descriptor()) {
+        return inline(message.get_field(&text).as_str().unwrap_or_default(), out);
+    }
+    out.push(b'{');
+    let mut first = true;
+    for field in message.descriptor().fields() {
+        if field.supports_presence() && !message.has_field(&field) {
+            continue;
+        }
+        separate(&mut first, out);
+        json::write_string(field.json_name(), out);
+        out.push(b':');
+        value(&message.get_field(&field), &field.kind(), out);
+    }
+    out.push(b'}');
+}
+
+/// Appends one value of a field of `kind`.
+pub(crate) fn value(value: &Value, kind: &Kind, out: &mut Vec<u8>) {
+    match value {
+        Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
+        Value::I32(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        Value::I64(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        Value::U32(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        Value::U64(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        Value::F32(n) => float(serde_json::to_string(n), out),
+        Value::F64(n) => float(serde_json::to_string(n), out),
+        Value::String(text) => json::write_string(text, out),
+        Value::Bytes(bytes) => json::write_string(&STANDARD.encode(bytes), out),
+        Value::EnumNumber(number) => match kind.as_enum().and_then(|e| e.get_value(*number)) {
+            Some(known) => json::write_string(known.name(), out),
+            None => out.extend_from_slice(number.to_string().as_bytes()),
+        },
+        Value::Message(inner) => message(inner, out),
+        Value::List(items) => {
+            out.push(b'[');
+            let mut first = true;
+            for item in items {
+                separate(&mut first, out);
+                self::value(item, kind, out);
+            }
+            out.push(b']');
+        }
+        Value::Map(entries) => map(entries.iter().collect(), kind, out),
+    }
+}
+
+/// Keys in their order, so that equal maps read equal.
+fn map(mut entries: Vec<(&MapKey, &Value)>, kind: &Kind, out: &mut Vec<u8>) {
+    entries.sort_by_key(|(key, _)| (*key).clone());
+    let Some(value_kind) = kind.as_message().map(|entry| entry.map_entry_value_field().kind()) else { return };
+    out.push(b'{');
+    let mut first = true;
+    for (key, entry) in entries {
+        separate(&mut first, out);
+        let key = match key {
+            MapKey::Bool(b) => b.to_string(),
+            MapKey::I32(n) => n.to_string(),
+            MapKey::I64(n) => n.to_string(),
+            MapKey::U32(n) => n.to_string(),
+            MapKey::U64(n) => n.to_string(),
+            MapKey::String(s) => s.clone(),
+        };
+        json::write_string(&key, out);
+        out.push(b':');
+        value(entry, &value_kind, out);
+    }
+    out.push(b'}');
+}
+
+/// A text that is not JSON is given as a string, so that the whole stays readable.
+fn inline(text: &str, out: &mut Vec<u8>) {
+    if text.is_empty() {
+        out.extend_from_slice(b"null");
+    } else if !json::write_compact(text, out) {
+        json::write_string(text, out);
+    }
+}
+
+/// JSON has no infinities: they are `null`.
+fn float(text: serde_json::Result<String>, out: &mut Vec<u8>) {
+    out.extend_from_slice(text.as_deref().unwrap_or("null").as_bytes());
+}
+
+fn separate(first: &mut bool, out: &mut Vec<u8>) {
+    if !std::mem::replace(first, false) {
+        out.push(b',');
+    }
+}

@@ -1,0 +1,56 @@
+//! How the fields of a message are called in JSON, and what their paths look like.
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+
+/// The message that stands for JSON in place.
+const JSON: &str = "kanat.v1.Json";
+
+/// The text field of a message that stands for JSON in place; `None` for any other message.
+pub(crate) fn inline_json(message: &MessageDescriptor) -> Option<FieldDescriptor> {
+    (message.full_name() == JSON).then(|| message.get_field_by_name("text")).flatten()
+}
+
+/// Finds a field by its JSON name, its name in snake_case, or that in camelCase.
+pub(crate) fn find(message: &MessageDescriptor, name: &str) -> Option<FieldDescriptor> {
+    message
+        .get_field_by_json_name(name)
+        .or_else(|| message.get_field_by_name(name))
+        .or_else(|| message.fields().find(|field| is_camel_case_of(name, field.name())))
+}
+
+/// `a.b`, or `b` at the root.
+pub(crate) fn member(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// A path that a service named, in the spelling of its REST callers: `yaml_config` becomes `yamlConfig`. Names that are
+/// not fields stay as they are, and so does all behind them.
+pub(crate) fn rest_path(message: &MessageDescriptor, path: &str) -> String {
+    let (segment, rest) = path.split_once('.').map_or((path, None), |(segment, rest)| (segment, Some(rest)));
+    let (name, index) = segment.split_at(segment.find('[').unwrap_or(segment.len()));
+    let Some(field) = find(message, name) else { return path.to_owned() };
+    let name = field.json_name();
+    match (rest, field.kind()) {
+        (None, _) => format!("{name}{index}"),
+        (Some(rest), Kind::Message(inner)) if inline_json(&inner).is_none() && !field.is_map() => {
+            format!("{name}{index}.{}", rest_path(&inner, rest))
+        }
+        (Some(rest), _) => format!("{name}{index}.{rest}"),
+    }
+}
+
+fn is_camel_case_of(camel: &str, snake: &str) -> bool {
+    let mut expected = String::with_capacity(snake.len());
+    let mut upper = false;
+    for c in snake.chars() {
+        match c {
+            '_' => upper = true,
+            c if upper => {
+                expected.push(c.to_ascii_uppercase());
+                upper = false;
+            }
+            c => expected.push(c),
+        }
+    }
+    camel == expected
+}

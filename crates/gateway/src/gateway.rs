@@ -1,0 +1,188 @@
+//! The entry: from an HTTP request to its answer.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Extensions, Method, Request, Response, StatusCode};
+use http_body::Body as _;
+use kanat_net::Body;
+use kanat_net::body::{self, BoxError};
+use prost::Message;
+use prost_reflect::DescriptorPool;
+use tonic::{Code, Status};
+
+use crate::call::Call;
+use crate::error::Problem;
+use crate::route::{Found, Router};
+use crate::{answer, header, input, sse};
+
+/// Bounds and intervals.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Bytes of a JSON body.
+    pub body_limit: usize,
+    /// Bytes of an uploaded file.
+    pub upload_limit: usize,
+    /// A comment is sent on a stream of events when nothing else was for this long.
+    pub heartbeat: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { body_limit: 1 << 20, upload_limit: 16 << 20, heartbeat: Duration::from_secs(15) }
+    }
+}
+
+/// Why a descriptor set cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the descriptor set cannot be read: {0}")]
+    Descriptors(String),
+    #[error("the REST form of {method} is wrong: {reason}")]
+    Method { method: String, reason: String },
+}
+
+/// One REST route, for documents and tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteInfo {
+    pub method: Method,
+    /// Such as `/api/v1/flows/{id}`.
+    pub path: String,
+    /// Such as `kanat.v1.FlowService/GetFlow`.
+    pub grpc_method: String,
+    /// Needs no credential.
+    pub public: bool,
+}
+
+/// A REST face of the gRPC services behind `S`.
+#[derive(Clone)]
+pub struct Gateway<S> {
+    router: Arc<Router>,
+    grpc: S,
+    options: Options,
+}
+
+impl<S> Gateway<S>
+where
+    S: tower::Service<Request<tonic::body::Body>, Response = Response<tonic::body::Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send + 'static,
+{
+    /// Reads the routes from `descriptor_set`; `grpc` answers the calls.
+    ///
+    /// # Errors
+    /// When the set cannot be read, or a method's annotations ask for what the gateway cannot do.
+    pub fn new(descriptor_set: &[u8], grpc: S) -> Result<Self, Error> {
+        let pool = DescriptorPool::decode(descriptor_set).map_err(|e| Error::Descriptors(e.to_string()))?;
+        Ok(Self { router: Arc::new(Router::new(&pool)?), grpc, options: Options::default() })
+    }
+
+    /// The same with other bounds.
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Every route, in the order of the descriptor set.
+    pub fn routes(&self) -> Vec<RouteInfo> {
+        let info = |route: &crate::route::Route| RouteInfo {
+            method: route.method.clone(),
+            path: route.template.text().to_owned(),
+            grpc_method: route.rpc.name.clone(),
+            public: route.rpc.rest.public,
+        };
+        self.router.routes().iter().map(|route| info(route)).collect()
+    }
+
+    /// Answers one request; never fails, whatever the bytes are.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (mut parts, body) = request.into_parts();
+        let mut body = pin!(body);
+        let request_id = header::request_id(&parts.headers);
+        let extensions = std::mem::take(&mut parts.extensions);
+        let mut response = match self.answer(&parts, extensions, body.as_mut(), &request_id).await {
+            Ok(response) => response,
+            Err(problem) => problem.respond(&request_id),
+        };
+        if let Ok(id) = HeaderValue::from_str(&request_id) {
+            response.headers_mut().insert(header::REQUEST_ID, id);
+        }
+        let nosniff = HeaderName::from_static("x-content-type-options");
+        response.headers_mut().insert(nosniff, HeaderValue::from_static("nosniff"));
+        if parts.method == Method::HEAD { without_body(response) } else { response }
+    }
+
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        extensions: Extensions,
+        body: B,
+        request_id: &str,
+    ) -> Result<Response<Body>, Problem>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<BoxError>,
+    {
+        let (route, variables) = match self.router.find(&parts.method, parts.uri.path())? {
+            Found::Route { route, variables } => (route, variables),
+            Found::Options(methods) => return Ok(options(&methods)),
+        };
+        let rpc = &route.rpc;
+        // Who brings no credential at all is sent away before anything of the request is read.
+        if !rpc.rest.public && !parts.headers.contains_key(AUTHORIZATION) {
+            return Err(Problem::unauthenticated());
+        }
+        let message = input::read(&route, &variables, parts, body, &self.options).await;
+        let metadata = header::to_metadata(&parts.headers, request_id);
+        let call = Call { uri: rpc.uri.clone(), metadata, extensions, message: None };
+        let failed = |status| Problem::of_status(&status, &rpc.input);
+        let message = match message {
+            Ok(message) => message.encode_to_vec(),
+            // What is wrong with a request is told to those who may make it.
+            Err(problem) => return Err(self.turned_away(call).await.map_or(problem, failed)),
+        };
+        let answer = Call { message: Some(message), ..call }.start(self.grpc.clone()).await.map_err(failed)?;
+        if rpc.streams {
+            return Ok(sse::stream(answer, Arc::clone(rpc), self.options.heartbeat, request_id.to_owned()));
+        }
+        answer::unary(answer, rpc, &parts.method, &parts.headers).await.map_err(failed)
+    }
+
+    /// Why the caller may not make this call at all, if so.
+    async fn turned_away(&self, mut call: Call) -> Option<Status> {
+        // There is no request yet that could be a repeat of another.
+        call.metadata.remove(header::IDEMPOTENCY_KEY);
+        let status = call.start(self.grpc.clone()).await.err()?;
+        matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied).then_some(status)
+    }
+}
+
+fn options(methods: &[Method]) -> Response<Body> {
+    let mut response = Response::new(body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let names: Vec<_> = methods.iter().map(Method::as_str).collect();
+    if let Ok(names) = HeaderValue::from_str(&names.join(", ")) {
+        response.headers_mut().insert(ALLOW, names);
+    }
+    response
+}
+
+/// `HEAD` is told how long the body would be, where that is known.
+fn without_body(mut response: Response<Body>) -> Response<Body> {
+    if let Some(length) = response.body().size_hint().exact() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = body::empty();
+    response
+}

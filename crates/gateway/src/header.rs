@@ -1,0 +1,103 @@
+//! What passes between HTTP headers and gRPC metadata, and the id of a request.
+
+use http::header::{AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER};
+use uuid::Uuid;
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Characters of a request id that is taken from the caller.
+const MAX_REQUEST_ID: usize = 128;
+
+const TO_METADATA: [HeaderName; 6] = [
+    AUTHORIZATION,
+    HeaderName::from_static("x-environment"),
+    IDEMPOTENCY_KEY,
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    LAST_EVENT_ID,
+];
+
+const FROM_METADATA: [HeaderName; 3] = [ETAG, RETRY_AFTER, HeaderName::from_static("x-config-applied")];
+
+/// The caller's id when it is 1 to 128 visible ASCII characters, else a new one.
+pub(crate) fn request_id(headers: &HeaderMap) -> String {
+    let visible = |id: &&str| (1..=MAX_REQUEST_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    match headers.get(REQUEST_ID).and_then(|v| v.to_str().ok()).filter(visible) {
+        Some(id) => id.to_owned(),
+        None => format!("req_{}", Uuid::now_v7().simple()),
+    }
+}
+
+/// The metadata of the call. `If-Match` loses its quotes, which a gRPC caller would not write.
+pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &str) -> HeaderMap {
+    let mut metadata = HeaderMap::new();
+    for name in TO_METADATA {
+        if let Some(value) = headers.get(&name) {
+            metadata.insert(name, value.clone());
+        }
+    }
+    if let Some(tag) = headers.get(IF_MATCH).and_then(|v| v.to_str().ok())
+        && let Ok(tag) = HeaderValue::from_str(bare_tag(tag))
+    {
+        metadata.insert(IF_MATCH, tag);
+    }
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        metadata.insert(REQUEST_ID, id);
+    }
+    metadata
+}
+
+/// The headers that an answer's metadata asks for.
+pub(crate) fn from_metadata(metadata: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for name in FROM_METADATA {
+        if let Some(value) = metadata.get(&name) {
+            headers.insert(name, value.clone());
+        }
+    }
+    headers
+}
+
+/// A tag as `ETag` carries it.
+pub(crate) fn quoted_tag(tag: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!("\"{}\"", bare_tag(tag))).ok()
+}
+
+/// `If-None-Match` names `tag`; weak tags are as good as strong ones here.
+pub(crate) fn none_match(headers: &HeaderMap, tag: &str) -> bool {
+    let lists = headers.get_all(http::header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
+    lists.flat_map(|list| list.split(',')).map(str::trim).any(|t| t == "*" || bare_tag(t) == bare_tag(tag))
+}
+
+fn bare_tag(tag: &str) -> &str {
+    let tag = tag.trim();
+    let strong = tag.strip_prefix("W/").unwrap_or(tag);
+    strong.strip_prefix('"').and_then(|t| t.strip_suffix('"')).filter(|t| !t.contains('"')).unwrap_or(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn takes_a_sound_request_id_and_makes_one_otherwise() {
+        assert_eq!(request_id(&headers("x-request-id", "abc-1")), "abc-1");
+        for unsound in ["", "a b", &"x".repeat(129)] {
+            assert!(request_id(&headers("x-request-id", unsound)).starts_with("req_"), "{unsound}");
+        }
+    }
+
+    #[test]
+    fn compares_tags_weakly() {
+        assert!(none_match(&headers("if-none-match", "\"a\", W/\"b\""), "b"));
+        assert!(none_match(&headers("if-none-match", "*"), "b"));
+        assert!(!none_match(&headers("if-none-match", "\"a\""), "b"));
+        assert_eq!(to_metadata(&headers("if-match", "W/\"b\""), "r").get(IF_MATCH).unwrap(), "b");
+    }
+}

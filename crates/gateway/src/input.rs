@@ -1,0 +1,69 @@
+//! The message of a call, gathered from path, query and body.
+
+mod body;
+mod query;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::request::Parts;
+use kanat_net::body::BoxError;
+use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
+
+use crate::decode::scalar;
+use crate::error::Problem;
+use crate::gateway::Options;
+use crate::header::LAST_EVENT_ID;
+use crate::route::{Route, Variable};
+
+/// Reads the body where the route takes one; the rest of the request is in `parts`.
+pub(crate) async fn read<B>(
+    route: &Route,
+    variables: &[(Variable, String)],
+    parts: &Parts,
+    body: B,
+    options: &Options,
+) -> Result<DynamicMessage, Problem>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    let rpc = &route.rpc;
+    let (mut message, query_carries_fields) = if route.takes_body {
+        let read = body::read(rpc, &parts.headers, body, options).await?;
+        (read.message, read.is_file)
+    } else {
+        body::refuse(body, options).await?;
+        (DynamicMessage::new(rpc.input.clone()), true)
+    };
+    path(&mut message, variables)?;
+    let in_path: Vec<_> = variables.iter().map(|(field, _)| field.number()).collect();
+    let taken = |field: &Variable| in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field);
+    query::read(&mut message, parts.uri.query().unwrap_or_default(), |field| query_carries_fields && !taken(field))?;
+    resume(&mut message, &rpc.input, parts);
+    Ok(message)
+}
+
+/// What the path says holds; a body may repeat it, but not contradict it.
+fn path(message: &mut DynamicMessage, variables: &[(Variable, String)]) -> Result<(), Problem> {
+    for (field, text) in variables {
+        let value = scalar::from_text(&field.kind(), text).map_err(|e| Problem::field(field.json_name(), e))?;
+        if message.has_field(field) && *message.get_field(field) != value {
+            return Err(Problem::field(field.json_name(), "the body and the path say different things"));
+        }
+        message.set_field(field, value);
+    }
+    Ok(())
+}
+
+/// A stream that was cut off goes on behind the last event seen: `Last-Event-ID` is newer than what the URL says.
+fn resume(message: &mut DynamicMessage, input: &MessageDescriptor, parts: &Parts) {
+    let field = input.get_field_by_name("last_event_id");
+    let id = parts.headers.get(LAST_EVENT_ID).and_then(|v| v.to_str().ok());
+    if let (Some(field), Some(id)) = (field, id) {
+        let _ = message.try_set_field(&field, Value::String(id.to_owned()));
+    }
+}
+
+/// Field numbers with what was given for them, in order of appearance.
+type Given = HashMap<u32, Vec<Value>>;

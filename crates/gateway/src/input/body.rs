@@ -1,0 +1,137 @@
+//! The body of a request: JSON, or a file where the method takes an upload. Nothing is read past its limit.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use kanat_net::body::{BoxError, ReadError, read_limited};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value};
+
+use crate::decode;
+use crate::error::Problem;
+use crate::gateway::Options;
+use crate::json;
+use crate::route::Rpc;
+
+/// Types under which a file may come bare.
+const BARE_FILE: [&str; 4] = ["text/csv", "text/plain", "application/octet-stream", "application/zip"];
+
+pub(super) struct Read {
+    pub message: DynamicMessage,
+    /// The body was a file, so other fields come with the query.
+    pub is_file: bool,
+}
+
+/// How the body is to be read.
+enum Form {
+    Json,
+    Bare,
+    Multipart { boundary: String },
+}
+
+pub(super) async fn read<B>(rpc: &Rpc, headers: &HeaderMap, body: B, options: &Options) -> Result<Read, Problem>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    let limit = if rpc.rest.upload.is_some() { options.upload_limit } else { options.body_limit };
+    let form = form(headers, rpc.rest.upload.is_some());
+    // An unsuitable type is refused unread, unless there is nothing to read.
+    if let (Err(problem), false) = (&form, body.is_end_stream()) {
+        return Err(problem.clone());
+    }
+    let bytes = read_limited(body, limit).await.map_err(broken)?;
+    if bytes.is_empty() && !matches!(form, Ok(Form::Bare | Form::Multipart { .. })) {
+        return Ok(Read { message: DynamicMessage::new(rpc.input.clone()), is_file: false });
+    }
+    let file = match (form?, &rpc.rest.upload) {
+        (Form::Bare, Some(field)) => (field, bytes),
+        (Form::Multipart { boundary }, Some(field)) => (field, part(bytes, boundary).await?),
+        (Form::Json, _) | (_, None) => return parse(rpc, &bytes),
+    };
+    let mut message = DynamicMessage::new(rpc.input.clone());
+    message.set_field(file.0, content(file.0, file.1)?);
+    Ok(Read { message, is_file: true })
+}
+
+/// For a route without a body: a client that sends an empty object is forgiven, one that sends more is told.
+pub(super) async fn refuse<B>(body: B, options: &Options) -> Result<(), Problem>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    let bytes = read_limited(body, options.body_limit).await.map_err(broken)?;
+    match bytes.trim_ascii() {
+        b"" | b"{}" => Ok(()),
+        _ => Err(Problem::invalid("this method takes no body: send its fields in the query")),
+    }
+}
+
+fn parse(rpc: &Rpc, bytes: &[u8]) -> Result<Read, Problem> {
+    let json = json::Value::parse(bytes).map_err(|e| Problem::malformed(&e))?;
+    let message = decode::message(&rpc.input, json).map_err(Problem::fields)?;
+    Ok(Read { message, is_file: false })
+}
+
+fn form(headers: &HeaderMap, upload: bool) -> Result<Form, Problem> {
+    let text = |name| headers.get(name).map(|v: &http::HeaderValue| v.to_str().unwrap_or("?").trim().to_lowercase());
+    if let Some(encoding) = text(CONTENT_ENCODING).filter(|e| e != "identity") {
+        return Err(Problem::unsupported_media_type(format!("content encoding {encoding:?} is not supported")));
+    }
+    let Some(content_type) = text(CONTENT_TYPE) else { return Ok(Form::Json) };
+    let (essence, parameters) = content_type.split_once(';').unwrap_or((&content_type, ""));
+    let essence = essence.trim();
+    if parameters.contains("charset=") && !parameters.replace('"', "").contains("charset=utf-8") {
+        return Err(Problem::unsupported_media_type("only UTF-8 is supported"));
+    }
+    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+        return Ok(Form::Json);
+    }
+    if upload && BARE_FILE.contains(&essence) {
+        return Ok(Form::Bare);
+    }
+    if upload && essence == "multipart/form-data" {
+        // The boundary is case-sensitive: it is taken from the header as it came.
+        let header = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        return match multer::parse_boundary(header) {
+            Ok(boundary) => Ok(Form::Multipart { boundary }),
+            Err(_) => Err(Problem::invalid("the multipart body names no boundary")),
+        };
+    }
+    let known = if upload { "multipart/form-data, text/csv or application/json" } else { "application/json" };
+    Err(Problem::unsupported_media_type(format!("content type {essence:?} is not supported: send {known}")))
+}
+
+/// The part named `file`; there is exactly one, and no other.
+async fn part(bytes: Bytes, boundary: String) -> Result<Bytes, Problem> {
+    let broken = |e: multer::Error| Problem::invalid(format!("the multipart body is broken: {e}"));
+    let stream = futures::stream::iter([Ok::<_, Infallible>(bytes)]);
+    let mut multipart = multer::Multipart::new(stream, boundary);
+    let mut file = None;
+    while let Some(field) = multipart.next_field().await.map_err(broken)? {
+        match field.name() {
+            Some("file") if file.is_none() => file = Some(field.bytes().await.map_err(broken)?),
+            Some("file") => return Err(Problem::field("file", "given twice")),
+            name => return Err(Problem::field(name.unwrap_or_default(), "unknown part")),
+        }
+    }
+    file.ok_or_else(|| Problem::field("file", "a part of this name is needed"))
+}
+
+fn content(field: &FieldDescriptor, bytes: Bytes) -> Result<Value, Problem> {
+    match field.kind() {
+        Kind::Bytes => Ok(Value::Bytes(bytes)),
+        _ => match String::from_utf8(bytes.into()) {
+            Ok(text) => Ok(Value::String(text)),
+            Err(_) => Err(Problem::field(field.json_name(), "the file is not UTF-8")),
+        },
+    }
+}
+
+fn broken(error: ReadError) -> Problem {
+    match error {
+        ReadError::TooLarge { limit } => Problem::too_large(limit),
+        ReadError::Broken(reason) => Problem::invalid(format!("the body could not be read: {reason}")),
+    }
+}

@@ -1,0 +1,49 @@
+//! Query parameters as fields: typed, by either spelling, repeated ones for lists, unknown ones refused by name.
+
+use kanat_model::FieldError;
+use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
+
+use super::Given;
+use crate::decode::scalar;
+use crate::error::Problem;
+use crate::{field, percent};
+
+/// Sets the fields that `query` names; `may_be_given` says which ones a query can name.
+pub(super) fn read(
+    message: &mut DynamicMessage,
+    query: &str,
+    may_be_given: impl Fn(&FieldDescriptor) -> bool,
+) -> Result<(), Problem> {
+    let input = message.descriptor();
+    let (mut given, mut faults) = (Given::new(), Vec::new());
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
+        let (Some(name), Some(text)) = (percent::decode_query(name), percent::decode_query(text)) else {
+            faults.push(FieldError::new(name, "the query is not percent-encoded UTF-8"));
+            continue;
+        };
+        let addressable = |f: &FieldDescriptor| f.kind().as_message().is_none() && may_be_given(f);
+        let Some(field) = field::find(&input, &name).filter(addressable) else {
+            faults.push(FieldError::new(name, "unknown query parameter"));
+            continue;
+        };
+        let values = given.entry(field.number()).or_default();
+        match scalar::from_text(&field.kind(), &text) {
+            Ok(_) if !field.is_list() && !values.is_empty() => faults.push(FieldError::new(name, "given twice")),
+            Ok(value) => values.push(value),
+            Err(reason) => faults.push(FieldError::new(name, reason)),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Problem::fields(faults));
+    }
+    for (number, mut values) in given {
+        let Some(field) = input.get_field(number) else { continue };
+        if field.is_list() {
+            message.set_field(&field, Value::List(values));
+        } else if let Some(value) = values.pop() {
+            message.set_field(&field, value);
+        }
+    }
+    Ok(())
+}

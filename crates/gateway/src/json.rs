@@ -1,0 +1,180 @@
+//! JSON text by its slices: checked once as a whole, then taken apart level by level without a tree. What stays a slice
+//! keeps its digits and the order of its keys.
+
+mod place;
+
+use std::borrow::Cow;
+
+pub(crate) use kanat_json::{MAX_DEPTH, write_string};
+
+/// Why a text is not JSON, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("malformed JSON at {error}")]
+pub(crate) struct Malformed {
+    error: kanat_json::JsonError,
+    /// The path of the field that the text breaks in.
+    pub field: String,
+}
+
+/// A slice of checked text that holds one value and no white space around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Value<'t>(&'t str);
+
+/// What a value is, with the words that errors use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Object,
+    List,
+    String,
+    Number,
+    Boolean,
+    Null,
+}
+
+impl Kind {
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Object => "an object",
+            Self::List => "a list",
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::Null => "null",
+        }
+    }
+}
+
+impl<'t> Value<'t> {
+    /// Checks the whole of `bytes`.
+    pub(crate) fn parse(bytes: &'t [u8]) -> Result<Self, Malformed> {
+        match kanat_json::check(bytes, MAX_DEPTH) {
+            Ok(()) => Ok(Self(std::str::from_utf8(bytes).unwrap_or_default().trim_ascii())),
+            Err(error) => Err(Malformed { error, field: place::at_the_end_of(sound_part(bytes)) }),
+        }
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::List,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Boolean,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// The value as it was written.
+    pub(crate) fn raw(self) -> &'t str {
+        self.0
+    }
+
+    /// The members of an object in their order, doubled ones too; nothing for another value.
+    pub(crate) fn members(self) -> Vec<(Cow<'t, str>, Value<'t>)> {
+        let member = |(key, value)| (unescape(key).unwrap_or(Cow::Borrowed(key)), Value(value));
+        kanat_json::occurrences(self.0).map(member).collect()
+    }
+
+    /// The items of a list; nothing for another value.
+    pub(crate) fn items(self) -> Vec<Value<'t>> {
+        kanat_json::items(self.0).map(Value).collect()
+    }
+
+    /// The text of a string; `None` for another value, and for escapes that are half a character.
+    pub(crate) fn text(self) -> Option<Cow<'t, str>> {
+        match self.kind() {
+            Kind::String => unescape(self.0),
+            Kind::Object | Kind::List | Kind::Number | Kind::Boolean | Kind::Null => None,
+        }
+    }
+}
+
+/// Writes `text` without its white space, so that it fits on one line; false when it is not JSON, and then nothing is
+/// written.
+pub(crate) fn write_compact(text: &str, out: &mut Vec<u8>) -> bool {
+    let Ok(value) = Value::parse(text.as_bytes()) else { return false };
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in value.0.as_bytes() {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else if byte.is_ascii_whitespace() {
+            continue;
+        } else {
+            in_string = byte == b'"';
+        }
+        out.push(byte);
+    }
+    true
+}
+
+/// How far a text that is not JSON could have become it.
+fn sound_part(bytes: &[u8]) -> &str {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    let fault = kanat_json::check_text(text, MAX_DEPTH).err();
+    fault.and_then(|fault| text.get(..fault.offset)).unwrap_or(text)
+}
+
+/// `quoted` has its quotes and sound escapes.
+fn unescape(quoted: &str) -> Option<Cow<'_, str>> {
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') { serde_json::from_str(quoted).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn says_where_a_text_breaks_and_stops_at_its_depth() {
+        let error = |text: &str| Value::parse(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error("{\n  \"ä\": }"), "malformed JSON at line 2, column 8: found `}`, expected a value");
+        assert!(Value::parse("[".repeat(MAX_DEPTH + 1).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn takes_an_object_apart_in_order() {
+        let value = Value::parse(br#" { "b" : [1.10, {"x":"}"}], "a\u0041" : 9007199254740993, "b": null } "#).unwrap();
+        let members: Vec<_> = value.members().into_iter().map(|(k, v)| (k.into_owned(), v.raw())).collect();
+        let expect = [("b", r#"[1.10, {"x":"}"}]"#), ("aA", "9007199254740993"), ("b", "null")];
+        assert_eq!(members, expect.map(|(k, v)| (k.to_owned(), v)));
+        assert_eq!(value.members()[0].1.items().len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_serde_on_what_json_is(text in r#"[\[\]{}:,"\\0-9eE+\-. truefalsn\n]{0,12}"#) {
+            let ours = Value::parse(text.as_bytes()).is_ok();
+            let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
+            prop_assert_eq!(ours, theirs, "{}", text);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = Value::parse(&bytes);
+        }
+
+        #[test]
+        fn strings_read_back(text in any::<String>()) {
+            let mut out = Vec::new();
+            write_string(&text, &mut out);
+            prop_assert_eq!(Value::parse(&out).unwrap().text().unwrap(), text);
+        }
+
+        #[test]
+        fn compacting_changes_nothing_but_white_space(text in any::<String>(), digits in "[1-9][0-9]{0,30}\\.[0-9]{1,20}") {
+            let mut string = Vec::new();
+            write_string(&text, &mut string);
+            let string = String::from_utf8(string).unwrap();
+            let mut out = Vec::new();
+            let spaced = format!("{{ \"z\" : {digits} ,\n\t\"a\": {string} }}");
+            prop_assert!(write_compact(&spaced, &mut out));
+            prop_assert_eq!(String::from_utf8(out).unwrap(), format!("{{\"z\":{digits},\"a\":{string}}}"));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The routes: which method of which service answers a path.
+
+mod template;
+
+use std::sync::Arc;
+
+use http::{Method, Uri};
+use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
+
+use crate::annotation::{self, Rest};
+use crate::error::Problem;
+use crate::gateway::Error;
+use crate::percent;
+use template::Template;
+pub(crate) use template::Variable;
+
+/// A gRPC method as REST serves it.
+#[derive(Debug)]
+pub(crate) struct Rpc {
+    /// `kanat.v1.FlowService/GetFlow`
+    pub name: String,
+    /// Where it is called.
+    pub uri: Uri,
+    pub input: MessageDescriptor,
+    pub output: MessageDescriptor,
+    pub streams: bool,
+    pub rest: Rest,
+}
+
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub method: Method,
+    pub template: Template,
+    pub takes_body: bool,
+    pub rpc: Arc<Rpc>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Router {
+    /// In the order of the descriptor set.
+    routes: Vec<Arc<Route>>,
+    /// The same, literal segments before variables.
+    by_precedence: Vec<Arc<Route>>,
+}
+
+/// What stands at a path.
+pub(crate) enum Found {
+    Route {
+        route: Arc<Route>,
+        variables: Vec<(Variable, String)>,
+    },
+    /// `OPTIONS`: the methods that the path has.
+    Options(Vec<Method>),
+}
+
+impl Router {
+    pub(crate) fn new(pool: &DescriptorPool) -> Result<Self, Error> {
+        let mut routes = Vec::new();
+        for method in pool.services().flat_map(|s| s.methods().collect::<Vec<_>>()) {
+            let wrong = |reason| Error::Method { method: method.full_name().to_owned(), reason };
+            routes.extend(read(pool, &method).map_err(wrong)?.into_iter().map(Arc::new));
+        }
+        let mut by_precedence = routes.clone();
+        by_precedence.sort_by_key(|route| route.template.precedence());
+        Ok(Self { routes, by_precedence })
+    }
+
+    pub(crate) fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
+    }
+
+    /// `HEAD` is answered by the route of `GET`.
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Found, Problem> {
+        let unknown = || Problem::not_found(format!("no route {method} {path}"));
+        let segments = path.strip_prefix('/').ok_or_else(unknown)?.split('/').map(percent::decode);
+        let Some(segments) = segments.collect::<Option<Vec<_>>>() else {
+            return Err(Problem::invalid("the path is not percent-encoded UTF-8"));
+        };
+        let best = self.by_precedence.iter().find(|r| r.template.matches(&segments)).ok_or_else(unknown)?;
+        let here: Vec<_> = self.by_precedence.iter().filter(|r| r.template.same_shape(&best.template)).collect();
+        let wanted = if method == Method::HEAD { &Method::GET } else { method };
+        if let Some(route) = here.iter().find(|r| r.method == wanted) {
+            let variables = route.template.variables(&segments);
+            return Ok(Found::Route { route: Arc::clone(route), variables });
+        }
+        let mut allowed: Vec<Method> = here.iter().map(|r| r.method.clone()).collect();
+        if allowed.contains(&Method::GET) {
+            allowed.push(Method::HEAD);
+        }
+        allowed.push(Method::OPTIONS);
+        if method == Method::OPTIONS { Ok(Found::Options(allowed)) } else { Err(Problem::not_allowed(path, &allowed)) }
+    }
+}
+
+fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<Route>, String> {
+    let bindings = annotation::bindings(pool, method)?;
+    if bindings.is_empty() {
+        return Ok(Vec::new());
+    }
+    if method.is_client_streaming() {
+        return Err("a stream of requests has no REST form".to_owned());
+    }
+    let name = format!("{}/{}", method.parent_service().full_name(), method.name());
+    let rpc = Arc::new(Rpc {
+        uri: Uri::try_from(format!("http://in.process/{name}")).map_err(|e| e.to_string())?,
+        name,
+        input: method.input(),
+        output: method.output(),
+        streams: method.is_server_streaming(),
+        rest: annotation::rest(pool, method)?,
+    });
+    let route = |binding: annotation::Binding| {
+        let template = Template::parse(&binding.path, &rpc.input)?;
+        Ok(Route { method: binding.method, template, takes_body: binding.takes_body, rpc: Arc::clone(&rpc) })
+    };
+    bindings.into_iter().map(route).collect()
+}
