@@ -1,0 +1,82 @@
+//! The command line as a whole: the table of contents of the binary.
+
+use clap::{Args, Parser, Subcommand};
+use kanat_model::Secret;
+
+use crate::commands;
+use crate::output::Format;
+use crate::settings;
+
+/// Takes data from a source, maps it, and delivers it to a target; what was accepted is not lost.
+#[derive(Parser)]
+#[command(name = "kanat", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// How client commands print what they got.
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        default_value_t = Format::Table,
+        env = "KANAT_OUTPUT",
+        help_heading = "Client options"
+    )]
+    pub output: Format,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where a client command finds the service, and as whom it speaks.
+#[derive(Args)]
+pub struct Connection {
+    /// Address of the service [default: that of `kanat login`, else http://127.0.0.1:8080].
+    #[arg(long, global = true, env = "KANAT_URL", help_heading = "Client options")]
+    pub url: Option<String>,
+    /// API key [default: that of `kanat login`].
+    #[arg(
+        long,
+        global = true,
+        env = "KANAT_API_KEY",
+        hide_env_values = true,
+        help_heading = "Client options",
+        value_parser = secret
+    )]
+    pub api_key: Option<Secret<String>>,
+    /// Environment, by id or name [default: the key's, else the account's default].
+    #[arg(long, global = true, env = "KANAT_ENV", help_heading = "Client options")]
+    pub env: Option<String>,
+}
+
+/// What the binary can be.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run the whole service in one process: both planes, one port, one folder.
+    Up(settings::up::Flags),
+    /// Run a control plane alone, on PostgreSQL; several may run on one database.
+    ControlPlane(settings::control_plane::Flags),
+    /// Run a data-plane node alone: it gets its plans from control planes, and shares their PostgreSQL.
+    DataPlane(settings::data_plane::Flags),
+    /// Show the service at work on sample orders, in a folder of its own.
+    Demo(settings::demo::Flags),
+    #[command(flatten)]
+    Client(commands::Command),
+}
+
+/// Takes any text for a secret; a parser of its own, because clap must not print it.
+#[expect(clippy::unnecessary_wraps, reason = "the form of a clap value parser")]
+pub fn secret(text: &str) -> Result<Secret<String>, std::convert::Infallible> {
+    Ok(Secret::new(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

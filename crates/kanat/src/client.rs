@@ -1,0 +1,197 @@
+//! The client of our own API: JSON over `/api/v1`, as any caller would speak it.
+
+pub mod credentials;
+pub mod events;
+pub mod name;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kanat_model::Secret;
+use reqwest::Method;
+use serde::Serialize;
+
+use crate::cli::Connection;
+use crate::output::Json;
+
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+/// Deploys wait for the nodes, at most 5 s; bulk requests and imports may take longer.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A cheap handle to one service, as one caller.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+    key: Option<Secret<String>>,
+    environment: Option<String>,
+}
+
+/// The service's refusal.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct Refusal {
+    pub status: u16,
+    /// The canonical code, such as `NOT_FOUND`.
+    pub code: String,
+    text: String,
+}
+
+impl Client {
+    /// Takes what `connection` names, and the rest from `kanat login`.
+    pub fn new(connection: Connection) -> Result<Self> {
+        let saved = credentials::load()?;
+        let url = connection.url.or(saved.url).unwrap_or_else(|| DEFAULT_URL.to_owned());
+        let key = connection.api_key.or(saved.api_key.map(Secret::new));
+        Self::to(&url, key, connection.env)
+    }
+
+    /// A client of the service at `url`.
+    pub fn to(url: &str, key: Option<Secret<String>>, environment: Option<String>) -> Result<Self> {
+        let url = url.trim_end_matches('/').to_owned();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(crate::exit::usage(format!("--url {url:?} does not begin with http:// or https://")));
+        }
+        Ok(Self { http: http()?, url, key, environment })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Json> {
+        let request = self.request(Method::GET, path).query(query).timeout(TIMEOUT);
+        json(&self.text(request).await?)
+    }
+
+    /// Gives an answer that is no JSON, such as CSV.
+    pub async fn download(&self, path: &str) -> Result<String> {
+        self.text(self.request(Method::GET, path).timeout(TIMEOUT)).await
+    }
+
+    pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Json> {
+        json(&self.text(self.request(Method::POST, path).json(body).timeout(TIMEOUT)).await?)
+    }
+
+    pub async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Json> {
+        json(&self.text(self.request(Method::PATCH, path).json(body).timeout(TIMEOUT)).await?)
+    }
+
+    /// Sends a file as the part `file` of a form.
+    pub async fn upload(&self, path: &str, file_name: String, content: Vec<u8>) -> Result<Json> {
+        let part = reqwest::multipart::Part::bytes(content).file_name(file_name);
+        let form = reqwest::multipart::Form::new().part("file", part);
+        json(&self.text(self.request(Method::POST, path).multipart(form).timeout(TIMEOUT)).await?)
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<()> {
+        self.text(self.request(Method::DELETE, path).timeout(TIMEOUT)).await.map(|_| ())
+    }
+
+    /// Starts a request to a path under `/api/v1`, with key and environment.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let mut request = self.raw(method, &format!("{}/api/v1{path}", self.url));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose());
+        }
+        if let Some(environment) = &self.environment {
+            request = request.header("x-environment", environment);
+        }
+        request
+    }
+
+    /// Starts a request to any address, without key or environment.
+    pub fn raw(&self, method: Method, url: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, url)
+    }
+
+    /// Sends `request` and gives the answer when it is a good one.
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let body = response.text().await.unwrap_or_default();
+        Err(refusal(status, &body).into())
+    }
+
+    async fn text(&self, request: reqwest::RequestBuilder) -> Result<String> {
+        let response = self.send(request).await?;
+        response.text().await.context("the answer broke off")
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
+        if error.is_timeout() {
+            return anyhow::anyhow!("{} did not answer in time", self.url);
+        }
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        anyhow::anyhow!(
+            "cannot reach {}: {cause}\nstart the service with `kanat up`, or name another with --url",
+            self.url
+        )
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "speaks to our own service, at an address that the caller chose")]
+fn http() -> Result<reqwest::Client> {
+    let agent = concat!("kanat/", env!("CARGO_PKG_VERSION"));
+    let builder = reqwest::Client::builder().user_agent(agent).connect_timeout(Duration::from_secs(10));
+    builder.build().context("cannot set up HTTP")
+}
+
+/// An empty answer (204) is null.
+fn json(text: &str) -> Result<Json> {
+    if text.is_empty() {
+        return Ok(Json::Bare("null".to_owned()));
+    }
+    Json::parse(text).context("the answer is not JSON; is --url the address of a kanat service?")
+}
+
+fn refusal(status: u16, body: &str) -> Refusal {
+    let answer = Json::parse(body).unwrap_or(Json::Bare("null".to_owned()));
+    let mut text = answer.text("error");
+    if text.is_empty() {
+        text = format!("the service answered {status}");
+    }
+    for detail in answer.list("details") {
+        let (field, message) = (detail.text("field"), detail.text("message"));
+        text.push_str(&if field.is_empty() { format!("\n  {message}") } else { format!("\n  {field}: {message}") });
+    }
+    if let Some(advice) = advice(status) {
+        text.push('\n');
+        text.push_str(advice);
+    }
+    if status >= 500 && answer.has("requestId") {
+        text.push_str(&format!("\nrequest id: {}", answer.text("requestId")));
+    }
+    Refusal { status, code: answer.text("code"), text }
+}
+
+/// What to do about it, where that is the same whatever was asked.
+fn advice(status: u16) -> Option<&'static str> {
+    match status {
+        401 => Some("give an API key: `kanat login`, --api-key or KANAT_API_KEY"),
+        403 => Some("the key's role does not allow this; an owner or admin can make another key"),
+        429 => Some("wait a moment and try again"),
+        502..=504 => Some("the service is starting, stopping or overloaded; try again"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_each_field_and_what_to_do() {
+        let body =
+            r#"{"error":"2 errors","code":"INVALID_ARGUMENT","details":[{"field":"name","message":"is missing"}]}"#;
+        assert_eq!(refusal(400, body).to_string(), "2 errors\n  name: is missing");
+        assert!(refusal(401, r#"{"error":"no key"}"#).to_string().contains("kanat login"));
+        assert_eq!(refusal(500, "<html>").to_string(), "the service answered 500");
+    }
+}

@@ -1,0 +1,94 @@
+//! The client commands: each noun in its file.
+
+mod completion;
+mod connector;
+mod flow;
+mod input;
+mod login;
+mod logs;
+mod lookup;
+mod message;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::cli::Connection;
+use crate::client::Client;
+use crate::output::{self, Format, Json};
+pub use message::show::trace;
+
+/// What a client can ask for.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Remember the service's address and an API key.
+    Login(login::Login),
+    /// Create, test, deploy and run flows.
+    #[command(subcommand)]
+    Flow(flow::Command),
+    /// Print the messages of a flow as they come and go.
+    Logs(logs::Logs),
+    /// Look at messages; retry, replay or discard them.
+    #[command(subcommand)]
+    Message(message::Command),
+    /// Lookup tables and their entries.
+    #[command(subcommand)]
+    Lookup(lookup::Command),
+    /// The catalog of connectors, and instances of its entries.
+    #[command(subcommand)]
+    Connector(connector::Command),
+    /// Print a completion script for a shell.
+    Completion(completion::Completion),
+}
+
+/// Runs one command against the service.
+pub async fn run(connection: Connection, format: Format, command: Command) -> Result<()> {
+    let session = |connection| Ok::<_, anyhow::Error>(Session { client: Client::new(connection)?, format });
+    match command {
+        Command::Completion(completion) => completion.run(),
+        Command::Login(login) => login.run(connection).await,
+        Command::Flow(command) => command.run(&session(connection)?).await,
+        Command::Logs(logs) => logs.run(&session(connection)?).await,
+        Command::Message(command) => command.run(&session(connection)?).await,
+        Command::Lookup(command) => command.run(&session(connection)?).await,
+        Command::Connector(command) => command.run(&session(connection)?).await,
+    }
+}
+
+/// What every command works with.
+pub struct Session {
+    client: Client,
+    format: Format,
+}
+
+impl Session {
+    fn print(&self, answer: &Json, table: impl FnOnce(&Json) -> String) -> Result<()> {
+        self.format.print(answer, table)
+    }
+
+    /// Says that something was done that has no answer of its own; programs are told by the exit code.
+    fn done(&self, text: &str) -> Result<()> {
+        if self.format == Format::Table { output::line(text) } else { Ok(()) }
+    }
+}
+
+/// The part of a list that is asked for.
+#[derive(clap::Args)]
+pub struct Page {
+    /// How many at most.
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// How many to pass over.
+    #[arg(long, default_value_t = 0)]
+    offset: u32,
+}
+
+impl Page {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        vec![("limit", self.limit.to_string()), ("offset", self.offset.to_string())]
+    }
+}
+
+/// `pairs` that have a value.
+fn given<const N: usize>(pairs: [(&'static str, &Option<String>); N]) -> Vec<(&'static str, String)> {
+    pairs.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+}

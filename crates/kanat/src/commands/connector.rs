@@ -1,0 +1,182 @@
+//! `kanat connector`: the catalog, and instances of its entries.
+
+mod config;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Page, Session, given};
+use crate::client::name::{INSTANCE, segment};
+use crate::exit::failure;
+use crate::output::Json;
+use crate::output::table::{self, Column};
+
+/// What can be done with connectors. An instance is named by its id or its name.
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the catalog, or show one entry with its config fields and actions.
+    Catalog {
+        entry: Option<String>,
+        #[arg(long)]
+        category: Option<String>,
+        #[arg(long)]
+        search: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Create an instance of a catalog entry.
+    Create {
+        /// Catalog entry, such as `http`.
+        entry: String,
+        /// Name by which flows call the instance.
+        name: String,
+        /// Name for people.
+        #[arg(long)]
+        display_name: Option<String>,
+        #[command(flatten)]
+        config: config::Flags,
+    },
+    /// List the instances of the environment.
+    List {
+        /// Only those of this catalog entry.
+        #[arg(long)]
+        entry: Option<String>,
+        #[arg(long)]
+        search: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show one instance; its secrets are masked.
+    Show { instance: String },
+    /// Change fields of an instance; the others stay as they are.
+    Update {
+        instance: String,
+        #[arg(long)]
+        name: Option<String>,
+        /// Name for people.
+        #[arg(long)]
+        display_name: Option<String>,
+        #[command(flatten)]
+        config: config::Flags,
+    },
+    /// Take an instance out of service.
+    Delete { instance: String },
+    /// Call the instance's base URL with its credentials.
+    Test { instance: String },
+}
+
+const COLUMNS: [Column; 5] = [
+    ("NAME", "name"),
+    ("ENTRY", "catalogId"),
+    ("BASE URL", "config.base_url"),
+    ("ID", "id"),
+    ("DISPLAY NAME", "displayName"),
+];
+const ENTRY_COLUMNS: [Column; 4] =
+    [("ID", "id"), ("CATEGORY", "category"), ("AUTHENTICATION", "authentication"), ("DESCRIPTION", "description")];
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
+        match self {
+            Self::Catalog { entry: Some(entry), .. } => {
+                let answer = client.get(&format!("/connectors/catalog/{}", segment(&entry)), &[]).await?;
+                session.print(&answer, catalog_entry)
+            }
+            Self::Catalog { entry: None, category, search, page } => {
+                let query = [page.query(), given([("category", &category), ("search", &search)])].concat();
+                let answer = client.get("/connectors/catalog", &query).await?;
+                session.print(&answer, |answer| table::list(answer, &ENTRY_COLUMNS))
+            }
+            Self::Create { entry, name, display_name, config } => {
+                let mut body = json!({ "catalogId": entry, "name": name, "config": config.read()? });
+                set(&mut body, "displayName", display_name);
+                let answer = client.post(INSTANCE.path, &body).await?;
+                session.print(&answer, |_| {
+                    format!("connector instance {name} is created\ntry it with `kanat connector test {name}`")
+                })
+            }
+            Self::List { entry, search, page } => {
+                let query = [page.query(), given([("catalogId", &entry), ("search", &search)])].concat();
+                let answer = client.get(INSTANCE.path, &query).await?;
+                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+            }
+            Self::Show { instance } => {
+                let answer = client.get(&client.path(&INSTANCE, &instance).await?, &[]).await?;
+                session.print(&answer, whole)
+            }
+            Self::Update { instance, name, display_name, config } => {
+                let path = client.path(&INSTANCE, &instance).await?;
+                let mut body = json!({});
+                if config.any() {
+                    body["config"] = config.read()?.into();
+                }
+                set(&mut body, "name", name);
+                set(&mut body, "displayName", display_name);
+                session.print(&client.patch(&path, &body).await?, whole)
+            }
+            Self::Delete { instance } => {
+                client.delete(&client.path(&INSTANCE, &instance).await?).await?;
+                session.done(&format!("connector instance {instance} is deleted"))
+            }
+            Self::Test { instance } => test(session, &instance).await,
+        }
+    }
+}
+
+fn set(body: &mut serde_json::Value, name: &str, value: Option<String>) {
+    if let Some(value) = value {
+        body[name] = value.into();
+    }
+}
+
+async fn test(session: &Session, instance: &str) -> Result<()> {
+    let path = session.client.path(&INSTANCE, instance).await?;
+    let answer = session.client.post(&format!("{path}/test"), &json!({})).await?;
+    session.print(&answer, |answer| format!("{} ({} ms)", answer.text("message"), answer.text("durationMs")))?;
+    if answer.text("ok") == "true" {
+        Ok(())
+    } else {
+        Err(failure(format!("connector instance {instance} does not work")))
+    }
+}
+
+fn whole(instance: &Json) -> String {
+    let fields = [
+        ("Name", "name"),
+        ("Display name", "displayName"),
+        ("Entry", "catalogId"),
+        ("Id", "id"),
+        ("Created", "createdAt"),
+        ("Updated", "updatedAt"),
+    ];
+    let config = instance.at("config").map_or_else(String::new, crate::output::yaml::write);
+    table::fields(instance, &fields) + &table::section("Config", &config)
+}
+
+fn catalog_entry(entry: &Json) -> String {
+    let fields = [
+        ("Id", "id"),
+        ("Name", "name"),
+        ("Category", "category"),
+        ("Authentication", "authentication"),
+        ("About", "description"),
+    ];
+    let mut out = table::fields(entry, &fields);
+    let config = [
+        ("FIELD", "name"),
+        ("TYPE", "type"),
+        ("REQUIRED", "required"),
+        ("SECRET", "secret"),
+        ("DESCRIPTION", "description"),
+    ];
+    out.push('\n');
+    out.push_str(&table::rows(entry.list("configFields"), &config));
+    if !entry.list("actions").is_empty() {
+        let actions = [("ACTION", "slug"), ("METHOD", "method"), ("PATH", "path"), ("DESCRIPTION", "description")];
+        out.push('\n');
+        out.push_str(&table::rows(entry.list("actions"), &actions));
+    }
+    out
+}

@@ -1,0 +1,132 @@
+//! `kanat flow`: definitions, versions and what runs.
+
+mod definition;
+mod show;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Page, Session, given, input};
+use crate::client::name::FLOW;
+use crate::output::table;
+
+/// What can be done with flows. A flow is named by its id or its name.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Create a draft from a YAML definition.
+    Create(definition::Create),
+    /// Replace the definition of a flow; what runs stays as it is until the next deploy.
+    Update(definition::Update),
+    /// Check a YAML definition without keeping it.
+    Validate(definition::Validate),
+    /// List the flows of the environment.
+    List {
+        /// `draft`, `active` or `paused`.
+        #[arg(long)]
+        status: Option<String>,
+        /// Looks into name and description.
+        #[arg(long)]
+        search: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show one flow with its definition.
+    Show { flow: String },
+    /// Apply condition and mapping to sample data, and deliver nothing.
+    Test(definition::Test),
+    /// Validate, compile, keep a version and make it live on every node.
+    Deploy {
+        flow: String,
+        /// What changed, for the list of versions.
+        #[arg(long)]
+        summary: Option<String>,
+    },
+    /// Hold the flow's messages; they are accepted and kept.
+    Pause { flow: String },
+    /// Run what was held and take messages again.
+    Resume { flow: String },
+    /// Start a deployed flow by hand.
+    Run {
+        flow: String,
+        /// JSON file with the payload; `-` is standard input [default: null].
+        #[arg(long)]
+        data: Option<String>,
+    },
+    /// List the deployed versions.
+    Versions {
+        flow: String,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Deploy an earlier version again, as a new one.
+    Rollback { flow: String, version: u32 },
+    /// Take a flow out of service; its messages stay readable.
+    Delete { flow: String },
+}
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        match self {
+            Self::Create(create) => create.run(session).await,
+            Self::Update(update) => update.run(session).await,
+            Self::Validate(validate) => validate.run(session).await,
+            Self::Test(test) => test.run(session).await,
+            Self::List { status, search, page } => {
+                let query = [page.query(), given([("status", &status), ("search", &search)])].concat();
+                let answer = session.client.get(FLOW.path, &query).await?;
+                session.print(&answer, |answer| table::list(answer, &show::COLUMNS))
+            }
+            Self::Show { flow } => {
+                let path = session.client.path(&FLOW, &flow).await?;
+                session.print(&session.client.get(&path, &[]).await?, show::whole)
+            }
+            Self::Deploy { flow, summary } => {
+                let path = session.client.path(&FLOW, &flow).await?;
+                let body = summary.map_or(json!({}), |summary| json!({ "changeSummary": summary }));
+                session.print(&session.client.post(&format!("{path}/deploy"), &body).await?, show::deployed)
+            }
+            Self::Pause { flow } => change(session, &flow, "pause").await,
+            Self::Resume { flow } => change(session, &flow, "resume").await,
+            Self::Run { flow, data } => run(session, &flow, data.as_deref()).await,
+            Self::Versions { flow, page } => {
+                let path = session.client.path(&FLOW, &flow).await?;
+                let answer = session.client.get(&format!("{path}/versions"), &page.query()).await?;
+                session.print(&answer, |answer| table::list(answer, &show::VERSION_COLUMNS))
+            }
+            Self::Rollback { flow, version } => {
+                let path = session.client.path(&FLOW, &flow).await?;
+                let body = json!({ "versionNumber": version });
+                session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
+            }
+            Self::Delete { flow } => {
+                session.client.delete(&session.client.path(&FLOW, &flow).await?).await?;
+                session.done(&format!("flow {flow} is deleted"))
+            }
+        }
+    }
+}
+
+async fn change(session: &Session, flow: &str, verb: &str) -> Result<()> {
+    let path = session.client.path(&FLOW, flow).await?;
+    let answer = session.client.post(&format!("{path}/{verb}"), &json!({})).await?;
+    session.print(&answer, |flow| format!("flow {} is {}", flow.text("name"), flow.text("status")))
+}
+
+/// A body whose payload goes through untouched; `json!` would make floats of long numbers.
+#[derive(Serialize)]
+struct Payload {
+    payload: Option<Box<RawValue>>,
+}
+
+async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
+    let path = session.client.path(&FLOW, flow).await?;
+    let payload = data.map(input::json).transpose()?;
+    let answer = session.client.post(&format!("{path}/run"), &Payload { payload }).await?;
+    session.print(&answer, |answer| {
+        let id = answer.text("messageId");
+        format!("{} as {id}\nlook at it with `kanat message show {id}`", answer.text("status"))
+    })
+}

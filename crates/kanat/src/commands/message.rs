@@ -1,0 +1,132 @@
+//! `kanat message`: what became of every payload, and trying again.
+
+pub mod show;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Page, Session, given};
+use crate::client::name::{FLOW, segment};
+use crate::exit::usage;
+use crate::output::table;
+
+/// What can be done with messages.
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the messages of a flow, newest first.
+    List {
+        flow: String,
+        #[command(flatten)]
+        filter: Filter,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show one message with its trace.
+    Show { message: String },
+    /// Try dead letters again; steps that succeeded are not run again.
+    Retry(Selection),
+    /// Send payloads through the whole pipeline again, as new messages.
+    Replay(Selection),
+    /// Say that messages need no delivery.
+    Discard {
+        #[arg(required = true)]
+        messages: Vec<String>,
+    },
+}
+
+/// Which messages of a flow.
+#[derive(clap::Args)]
+pub struct Filter {
+    /// `received`, `processing`, `retrying`, `held`, `delivered`, `filtered`, `dead_letter` or `discarded`.
+    #[arg(long)]
+    status: Option<String>,
+    /// Received at or after this instant (ISO 8601).
+    #[arg(long)]
+    since: Option<String>,
+    /// Received before this instant (ISO 8601).
+    #[arg(long)]
+    until: Option<String>,
+    /// Looks into payload, id and error.
+    #[arg(long)]
+    search: Option<String>,
+}
+
+/// Single messages, or all of a flow that a filter finds.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// Ids of messages.
+    messages: Vec<String>,
+    /// All messages of this flow that the filter finds, instead of single ones.
+    #[arg(long, conflicts_with = "messages")]
+    flow: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        match self {
+            Self::List { flow, filter, page } => {
+                let flow_id = session.client.id(&FLOW, &flow).await?;
+                let query = [page.query(), vec![("flowId", flow_id)], filter.query()].concat();
+                let answer = session.client.get("/messages", &query).await?;
+                session.print(&answer, |answer| table::list(answer, &show::COLUMNS))
+            }
+            Self::Show { message } => {
+                let answer = session.client.get(&format!("/messages/{}", segment(&message)), &[]).await?;
+                session.print(&answer, show::whole)
+            }
+            Self::Retry(selection) => selection.send(session, "retry").await,
+            Self::Replay(selection) => selection.send(session, "replay").await,
+            Self::Discard { messages } => {
+                for id in messages {
+                    let path = format!("/messages/{}/discard", segment(&id));
+                    let answer = session.client.post(&path, &json!({})).await?;
+                    session.print(&answer, |answer| format!("{id} is {}", answer.text("status")))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Filter {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let Self { status, since, until, search } = self;
+        given([("status", status), ("since", since), ("until", until), ("search", search)])
+    }
+}
+
+impl Selection {
+    async fn send(self, session: &Session, verb: &str) -> Result<()> {
+        let Some(flow) = &self.flow else {
+            return self.send_each(session, verb).await;
+        };
+        let mut body = json!({ "flowId": session.client.id(&FLOW, flow).await? });
+        for (name, value) in self.filter.query() {
+            body[name] = value.into();
+        }
+        let answer = session.client.post(&format!("/messages/{verb}"), &body).await?;
+        session.print(&answer, |answer| {
+            let count = answer.text("count");
+            let messages = if count == "1" { "message" } else { "messages" };
+            format!("{verb} of {count} {messages}\nfollow with `kanat logs --follow {flow}`")
+        })
+    }
+
+    async fn send_each(self, session: &Session, verb: &str) -> Result<()> {
+        if self.messages.is_empty() {
+            return Err(usage(format!("{verb} what? name messages by their ids, or a flow with --flow")));
+        }
+        for id in self.messages {
+            let answer = session.client.post(&format!("/messages/{}/{verb}", segment(&id)), &json!({})).await?;
+            session.print(&answer, |answer| {
+                let new = answer.text("messageId");
+                let what = if new == id { format!("{verb} of {id}") } else { format!("{verb} of {id} as {new}") };
+                format!("{what}\nlook at it with `kanat message show {new}`")
+            })?;
+        }
+        Ok(())
+    }
+}

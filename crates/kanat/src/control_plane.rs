@@ -1,0 +1,132 @@
+//! `kanat control-plane`: the control plane alone, for nodes of other processes, on a database that all share.
+
+mod drain_node;
+mod plan_file;
+mod router;
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kanat_control_plane::{ControlPlane, PublicUrl};
+use kanat_message_log::MessageLog;
+use kanat_model::Secret;
+use kanat_net::{outbound, server};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::monitoring::{self, Monitoring};
+use crate::output;
+use crate::process::folder::Folder;
+use crate::process::{self, Process, Stop, database, listener};
+use crate::settings::control_plane::{Flags, Settings};
+use router::Router;
+
+/// Runs until SIGTERM or SIGINT, then ends what is open.
+pub async fn run(flags: Flags) -> Result<()> {
+    let (print_config, write_plan_file) = (flags.process.print_config, flags.write_plan_file.clone());
+    let drain_node = flags.drain_node.clone();
+    let settings = flags.resolve()?;
+    if print_config {
+        return output::line(&settings.print()?);
+    }
+    if let Some(file) = write_plan_file {
+        return plan_file::write(&settings, &file).await;
+    }
+    if let Some(node) = drain_node {
+        return drain_node::announce_drain(&settings, &node).await;
+    }
+    let stop = Stop { drain: settings.process.drain, grace: settings.process.drain_grace };
+    let (log, traces) = (settings.process.log.clone(), settings.process.otlp_endpoint.clone());
+    process::run(&log, traces.as_deref(), stop, Control::start(settings)).await
+}
+
+struct Control {
+    url: String,
+    control: Arc<ControlPlane>,
+    log: Arc<dyn MessageLog>,
+    /// Cancelled when the process is not ready any more.
+    leaving: CancellationToken,
+    shutdown: CancellationToken,
+    listeners: TaskTracker,
+    monitoring: Option<monitoring::Server>,
+}
+
+impl Control {
+    async fn start(settings: Settings) -> Result<Self> {
+        let Settings { process, control } = settings;
+        // Control planes of one machine may share a folder: it holds the key that they have in common.
+        let folder = Folder::open(&process.data_dir)?;
+        let bounds = listener::options(&process, control.tls_client_ca.as_deref())?;
+        let listener = listener::bind(process.listen).await?;
+        let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
+        let url = listener::url(listener.local_addr()?, &bounds);
+
+        let sealer = database::sealer(&process)?;
+        let outbound = outbound::Client::new(Arc::new(process.egress(None)), &outbound::Options::default())
+            .context("cannot set up outbound calls")?;
+        let log = database::log(&process.database, &folder).await?;
+        let store = database::store(&process.database, &folder).await?;
+
+        let public_url = PublicUrl::default();
+        match &control.public_url {
+            Some(url) => public_url.set(url),
+            None => tracing::warn!("there is no --public-url: webhook URLs are told as paths, without a host"),
+        }
+        let nodes = control.access();
+        if nodes.is_none() {
+            tracing::warn!("there is neither --join-token nor --tls-client-ca: no data-plane node can connect");
+        }
+        let options = kanat_control_plane::Options {
+            bootstrap_api_key: control.bootstrap_api_key.clone(),
+            public_url,
+            nodes,
+            retention: control.retention,
+        };
+        let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound);
+        let plane = Arc::new(plane.await.context("cannot start the control plane")?);
+
+        let (leaving, shutdown) = (CancellationToken::new(), CancellationToken::new());
+        let listeners = TaskTracker::new();
+        let router = Router::new(Arc::clone(&plane), leaving.clone(), shutdown.clone());
+        listeners.spawn(server::serve(listener, router, bounds, shutdown.clone()));
+        let monitoring = metrics_listener.map(|listener| {
+            let watched = Monitoring { log: Arc::clone(&log), control: Some(plane.monitor()), data: None };
+            monitoring::Server::start(listener, watched)
+        });
+        Ok(Self { url, control: plane, log, leaving, shutdown, listeners, monitoring })
+    }
+}
+
+impl Process for Control {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn new_owner_key(&self) -> Option<&Secret<String>> {
+        self.control.new_owner_key()
+    }
+
+    async fn stop_wished(&self) -> Duration {
+        pending().await
+    }
+
+    fn leave(&self) {
+        self.leaving.cancel();
+    }
+
+    async fn stop(self, within: Duration) {
+        self.shutdown.cancel();
+        self.listeners.close();
+        if tokio::time::timeout(within, self.listeners.wait()).await.is_err() {
+            tracing::warn!("requests were still open at the deadline and are cut off");
+        }
+        self.control.close().await;
+        self.log.close().await;
+        if let Some(monitoring) = self.monitoring {
+            monitoring.stop().await;
+        }
+        tracing::info!("stopped");
+    }
+}

@@ -1,0 +1,140 @@
+//! `kanat data-plane`: one node alone, which gets its plans from control planes over the network.
+
+mod fallback;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kanat_data_plane::DataPlane;
+use kanat_data_plane::plans::Remote;
+use kanat_message_log::MessageLog;
+use kanat_model::Secret;
+use kanat_net::{outbound, server};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::exit::failure;
+use crate::monitoring::{self, Monitoring};
+use crate::output;
+use crate::process::folder::Folder;
+use crate::process::{self, Process, Stop, database, identity, listener};
+use crate::settings::data_plane::{Flags, Settings};
+
+/// A node that has no plans by then listens all the same, and answers 503 until it has.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Runs until SIGTERM, SIGINT or a control plane's wish, then drains.
+pub async fn run(flags: Flags) -> Result<()> {
+    let print_config = flags.process.print_config;
+    let settings = flags.resolve()?;
+    if print_config {
+        return output::line(&settings.print()?);
+    }
+    let stop = Stop { drain: settings.process.drain, grace: settings.process.drain_grace };
+    let (log, traces) = (settings.process.log.clone(), settings.process.otlp_endpoint.clone());
+    process::run(&log, traces.as_deref(), stop, Node::start(settings)).await
+}
+
+struct Node {
+    url: String,
+    data: DataPlane,
+    drain_requests: watch::Receiver<Option<Duration>>,
+    log: Arc<dyn MessageLog>,
+    shutdown: CancellationToken,
+    listeners: TaskTracker,
+    monitoring: Option<monitoring::Server>,
+    _folder: Folder,
+}
+
+impl Node {
+    async fn start(settings: Settings) -> Result<Self> {
+        let process = &settings.process;
+        let folder = Folder::take(&process.data_dir)?;
+        let mut bounds = listener::options(process, None)?;
+        if settings.listen_without_tls {
+            bounds.tls = None;
+        }
+        let sealer = database::sealer(process)?;
+        let plans = remote(&settings)?.client().context("cannot set up the way to the control planes")?;
+        let plans = plans.falling_back(fallback::fallback(&settings, &sealer));
+        let listener = listener::bind(process.listen).await?;
+        let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
+        let address = listener.local_addr()?;
+        let url = listener::url(address, &bounds);
+
+        let outbound = outbound::Client::new(Arc::new(process.egress(None)), &outbound::Options::default())
+            .context("cannot set up outbound calls")?;
+        let log = database::log(&process.database, &folder).await?;
+        let mut options = kanat_data_plane::Options::new(identity::node_id(folder.path())?, process.data_dir.clone());
+        options.address = address.to_string();
+        options.environments.clone_from(&settings.environments);
+        options.body_limit = settings.node.body_limit;
+        options.lease = settings.node.lease;
+        env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
+        let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
+
+        let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
+        listeners.spawn(server::serve(listener, data.service(), bounds, shutdown.clone()));
+        let drain_requests = data.drain_requests();
+        let monitoring = metrics_listener.map(|listener| {
+            let watched = Monitoring { log: Arc::clone(&log), control: None, data: Some(data.monitor()) };
+            monitoring::Server::start(listener, watched)
+        });
+        let node = Self { url, data, drain_requests, log, shutdown, listeners, monitoring, _folder: folder };
+        node.data.ready_within(READY_WITHIN).await;
+        Ok(node)
+    }
+}
+
+impl Process for Node {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    async fn stop_wished(&self) -> Duration {
+        let mut requests = self.drain_requests.clone();
+        loop {
+            if let Some(within) = *requests.borrow_and_update() {
+                return within;
+            }
+            if requests.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn leave(&self) {
+        self.data.leave();
+    }
+
+    async fn stop(self, within: Duration) {
+        self.shutdown.cancel();
+        listener::close_and_drain(&self.listeners, self.data, within).await;
+        self.log.close().await;
+        if let Some(monitoring) = self.monitoring {
+            monitoring.stop().await;
+        }
+        tracing::info!("stopped");
+    }
+}
+
+/// The control planes, and what this node shows them.
+fn remote(settings: &Settings) -> Result<Remote> {
+    let identity = match &settings.process.tls {
+        Some(files) => Some((read(&files.certificate)?, Secret::new(read(&files.key)?))),
+        None => None,
+    };
+    Ok(Remote {
+        urls: settings.control_planes.clone(),
+        join_token: settings.join_token.clone(),
+        authority: settings.tls_ca.as_deref().map(read).transpose()?,
+        identity,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| failure(format!("cannot read {}: {error}", path.display())))
+}

@@ -1,0 +1,120 @@
+//! The systems that the demo delivers to: small HTTP servers on free ports, each with a temper of its own.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use kanat_net::Inbound;
+use kanat_net::{Body, body, server};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+const BODY_LIMIT: usize = 1 << 20;
+
+/// How a target behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Temper {
+    Works,
+    /// Answers each message with 503 so many times before it takes it.
+    FailsFirst(usize),
+    NeverWorks,
+}
+
+/// A request that a target got, and its answer.
+#[derive(Debug, Clone)]
+pub struct Received {
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    pub idempotency_key: String,
+    pub body: Bytes,
+    pub status: u16,
+}
+
+/// A running target.
+pub struct Target {
+    pub address: SocketAddr,
+    temper: Temper,
+    received: Arc<Mutex<Vec<Received>>>,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Target {
+    pub async fn start(temper: Temper) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot listen for a target of the demo")?;
+        let address = listener.local_addr()?;
+        let received = Arc::default();
+        let shared = Arc::clone(&received);
+        let service = tower::service_fn(move |request| answer(request, temper, Arc::clone(&shared)));
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        tasks.spawn(server::serve(listener, service, server::Options::default(), shutdown.clone()));
+        Ok(Self { address, temper, received, shutdown, tasks })
+    }
+
+    /// What it is like, in words.
+    pub fn describe(&self) -> String {
+        match self.temper {
+            Temper::Works => "works".to_owned(),
+            Temper::FailsFirst(times) => format!("fails {times} times, then works"),
+            Temper::NeverWorks => "never works".to_owned(),
+        }
+    }
+
+    /// Everything that came with this idempotency key, in order.
+    pub fn received(&self, idempotency_key: &str) -> Vec<Received> {
+        let all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|request| request.idempotency_key == idempotency_key).cloned().collect()
+    }
+
+    /// How many requests it took.
+    pub fn taken(&self) -> usize {
+        let all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|request| request.status < 300).count()
+    }
+
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+async fn answer(
+    request: Request<Inbound>,
+    temper: Temper,
+    received: Arc<Mutex<Vec<Received>>>,
+) -> Result<Response<Body>, Infallible> {
+    let (head, incoming) = request.into_parts();
+    let Ok(content) = body::read_limited(incoming, BODY_LIMIT).await else {
+        return Ok(respond(StatusCode::BAD_REQUEST, r#"{"error":"the body broke off"}"#));
+    };
+    let key = head.headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let path = head.uri.path_and_query().map_or(head.uri.path(), |whole| whole.as_str());
+    let mut all = received.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = all.iter().filter(|request| request.idempotency_key == key).count();
+    let (status, text) = match temper {
+        Temper::FailsFirst(times) if before < times => (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"busy"}"#),
+        Temper::NeverWorks => (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"the ledger is closed"}"#),
+        Temper::Works | Temper::FailsFirst(_) => (StatusCode::CREATED, r#"{"ok":true}"#),
+    };
+    all.push(Received {
+        method: head.method.to_string(),
+        path: path.to_owned(),
+        idempotency_key: key.to_owned(),
+        body: content,
+        status: status.as_u16(),
+    });
+    Ok(respond(status, text))
+}
+
+fn respond(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(body::full(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}

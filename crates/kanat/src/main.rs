@@ -1,0 +1,43 @@
+//! `kanat`, the one binary: it reads the command line and hands over. What the commands do stands in their own files.
+
+mod cli;
+mod client;
+mod commands;
+mod control_plane;
+mod data_plane;
+mod demo;
+mod exit;
+mod monitoring;
+mod output;
+mod process;
+mod settings;
+mod traces;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    exit::report(run(cli))
+}
+
+fn run(cli: cli::Cli) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        match cli.command {
+            cli::Command::Up(flags) => up::run(flags).await,
+            cli::Command::ControlPlane(flags) => control_plane::run(flags).await,
+            cli::Command::DataPlane(flags) => data_plane::run(flags).await,
+            cli::Command::Demo(flags) => demo::run(flags).await,
+            cli::Command::Client(command) => commands::run(cli.connection, cli.output, command).await,
+        }
+    });
+    // What still blocks a thread (a read of standard input, a slow name lookup) must not keep the process.
+    runtime.shutdown_background();
+    done
+}

@@ -1,0 +1,126 @@
+//! Metrics and probes on a port of their own: who can post a webhook cannot read them.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use kanat_message_log::{MessageLog, Waiting};
+use kanat_model::Timestamp;
+use kanat_net::{Body, Inbound, body, server};
+use kanat_telemetry::metrics::{self, Readings};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::process::listener;
+
+/// A log that does not tell its backlog within this time is out of reach.
+const LOG_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Scrapers and probes are few.
+const CONNECTIONS: usize = 64;
+
+/// The parts of this process that are watched.
+pub struct Monitoring {
+    pub log: Arc<dyn MessageLog>,
+    pub control: Option<kanat_control_plane::Monitor>,
+    pub data: Option<kanat_data_plane::Monitor>,
+}
+
+/// Answers `/metrics`, `/health` and `/ready`, also while the process drains.
+pub struct Server {
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    /// Takes the address, if there is one, before anything is started that could be watched.
+    pub async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>> {
+        let Some(address) = address else { return Ok(None) };
+        let listener = listener::bind(address).await?;
+        let url = listener::url(listener.local_addr()?, &server::Options::default());
+        tracing::info!(url, "metrics are served");
+        Ok(Some(listener))
+    }
+
+    pub fn start(listener: TcpListener, watched: Monitoring) -> Self {
+        let watched = Arc::new(watched);
+        let service = tower::service_fn(move |request: Request<Inbound>| {
+            let watched = Arc::clone(&watched);
+            async move { Ok::<_, Infallible>(watched.answer(request.method(), request.uri().path()).await) }
+        });
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let options = server::Options { max_connections: CONNECTIONS, ..server::Options::default() };
+        tasks.spawn(server::serve(listener, service, options, shutdown.clone()));
+        Self { shutdown, tasks }
+    }
+
+    /// Returns when the last connection is closed.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Monitoring {
+    async fn answer(&self, method: &Method, path: &str) -> Response<Body> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET, HEAD\n");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match path {
+            "/metrics" => {
+                let mut response = text(StatusCode::OK, metrics::metrics().text(self.readings().await));
+                let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
+                response.headers_mut().insert(header::CONTENT_TYPE, kind);
+                response
+            }
+            "/health" => text(StatusCode::OK, "ok\n"),
+            "/ready" if self.is_ready().await => text(StatusCode::OK, "ready\n"),
+            "/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            _ => text(StatusCode::NOT_FOUND, "there are /metrics, /health and /ready\n"),
+        }
+    }
+
+    async fn is_ready(&self) -> bool {
+        let control = async { if let Some(control) = &self.control { control.ready().await } else { true } };
+        let data = async { if let Some(data) = &self.data { data.ready().await } else { true } };
+        control.await && data.await
+    }
+
+    async fn readings(&self) -> Readings {
+        let waiting = tokio::time::timeout(LOG_TIMEOUT, self.log.waiting()).await.ok().and_then(Result::ok);
+        let (stats, now) = (self.log.stats(), Timestamp::now());
+        let log = metrics::Log {
+            commits: stats.commits,
+            operations: stats.operations,
+            appended: stats.appended,
+            settled: stats.settled,
+            claimed: stats.claimed,
+            waiting: waiting.map(|flows| flows.into_iter().filter_map(|flow| backlog(flow, now)).collect()),
+        };
+        Readings {
+            log: Some(log),
+            node: self.data.as_ref().map(kanat_data_plane::Monitor::readings),
+            control_plane: self.control.as_ref().map(kanat_control_plane::Monitor::readings),
+        }
+    }
+}
+
+/// What is due of a flow; nothing when all of it waits for a later instant.
+fn backlog(flow: Waiting, now: Timestamp) -> Option<metrics::Waiting> {
+    let oldest = now.since(flow.oldest?);
+    Some(metrics::Waiting { flow_id: flow.flow_id.into_string(), messages: flow.due, oldest })
+}
+
+fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
+    let mut response = Response::new(body::full(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

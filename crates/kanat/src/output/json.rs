@@ -1,0 +1,263 @@
+//! JSON as a tree that keeps what a float would lose: numbers stay the text they were, members stay in order.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A JSON document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Json {
+    /// A number, `true`, `false` or `null`, as it was written.
+    Bare(String),
+    Text(String),
+    List(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// Reads a document; the error is that of serde_json, with line and column.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        let raw: &RawValue = serde_json::from_str(text)?;
+        Self::read(raw.get())
+    }
+
+    fn read(text: &str) -> serde_json::Result<Self> {
+        match text.as_bytes().first() {
+            Some(b'{') => {
+                let Members(members) = serde_json::from_str(text)?;
+                let members = members.into_iter().map(|(name, raw)| Ok((name, Self::read(raw.get())?)));
+                Ok(Self::Object(members.collect::<serde_json::Result<_>>()?))
+            }
+            Some(b'[') => {
+                let items: Vec<&RawValue> = serde_json::from_str(text)?;
+                let items = items.into_iter().map(|raw| Self::read(raw.get()));
+                Ok(Self::List(items.collect::<serde_json::Result<_>>()?))
+            }
+            Some(b'"') => Ok(Self::Text(serde_json::from_str(text)?)),
+            _ => Ok(Self::Bare(text.to_owned())),
+        }
+    }
+
+    /// The member at a dotted path such as `error.message`.
+    pub fn at(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |value, name| match value {
+            Self::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, value)| value),
+            Self::Bare(_) | Self::Text(_) | Self::List(_) => None,
+        })
+    }
+
+    /// The items of the list at `path`; none when it is no list.
+    pub fn list(&self, path: &str) -> &[Self] {
+        match self.at(path) {
+            Some(Self::List(items)) => items,
+            _ => &[],
+        }
+    }
+
+    /// What stands at `path` as text for people; empty when it is missing or null.
+    pub fn text(&self, path: &str) -> String {
+        match self.at(path) {
+            None => String::new(),
+            Some(Self::Bare(bare)) if bare == "null" => String::new(),
+            Some(Self::Bare(text) | Self::Text(text)) => text.clone(),
+            Some(tree) => tree.compact(),
+        }
+    }
+
+    /// Whether something other than null stands at `path`.
+    pub fn has(&self, path: &str) -> bool {
+        self.at(path).is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))
+    }
+
+    /// The document on one line.
+    pub fn compact(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, None);
+        out
+    }
+
+    /// The document indented by two spaces.
+    pub fn pretty(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, Some(0));
+        out
+    }
+
+    /// The document in lines of at most `width` characters where that can be, each as full as it gets.
+    pub fn within(&self, width: usize) -> String {
+        let mut out = String::new();
+        self.fill(&mut out, 0, width);
+        out
+    }
+
+    fn fill(&self, out: &mut String, depth: usize, width: usize) {
+        // The brackets that are open may follow, or a comma.
+        let fits = |out: &str, text: &str| column(out) + text.chars().count() + 2 * (depth + 1) <= width;
+        let line = self.spaced();
+        let (open, close) = match self {
+            Self::List(_) if !fits(out, &line) => ("[", "]"),
+            Self::Object(_) if !fits(out, &line) => ("{ ", " }"),
+            Self::Bare(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => return out.push_str(&line),
+        };
+        out.push_str(open);
+        for (index, (name, value)) in self.children().enumerate() {
+            let name = name.map(|name| format!("{}: ", quote(name))).unwrap_or_default();
+            let fits = fits(out, &format!(", {name}{}", value.spaced()));
+            match index {
+                0 if fits || !name.is_empty() => {}
+                0 => new_line(out, Some(depth + 1)),
+                _ if fits => out.push_str(", "),
+                _ => {
+                    out.push(',');
+                    new_line(out, Some(depth + 1));
+                }
+            }
+            out.push_str(&name);
+            value.fill(out, depth + 1, width);
+        }
+        out.push_str(close);
+    }
+
+    /// The document on one line, with spaces where a reader wants them.
+    fn spaced(&self) -> String {
+        let part = |(name, value): (Option<&str>, &Self)| match name {
+            Some(name) => format!("{}: {}", quote(name), value.spaced()),
+            None => value.spaced(),
+        };
+        let parts: Vec<String> = self.children().map(part).collect();
+        match self {
+            Self::Bare(_) | Self::Text(_) => self.compact(),
+            Self::List(_) => format!("[{}]", parts.join(", ")),
+            Self::Object(_) if parts.is_empty() => "{}".to_owned(),
+            Self::Object(_) => format!("{{ {} }}", parts.join(", ")),
+        }
+    }
+
+    fn children(&self) -> Box<dyn Iterator<Item = (Option<&str>, &Self)> + '_> {
+        match self {
+            Self::Bare(_) | Self::Text(_) => Box::new(std::iter::empty()),
+            Self::List(items) => Box::new(items.iter().map(|item| (None, item))),
+            Self::Object(members) => Box::new(members.iter().map(|(name, value)| (Some(name.as_str()), value))),
+        }
+    }
+
+    fn write(&self, out: &mut String, indent: Option<usize>) {
+        match self {
+            Self::Bare(text) => out.push_str(text),
+            Self::Text(text) => out.push_str(&quote(text)),
+            Self::List(items) => {
+                let items = items.iter().map(|item| (None, item));
+                enclosed(out, indent, ('[', ']'), items);
+            }
+            Self::Object(members) => {
+                let members = members.iter().map(|(name, value)| (Some(name.as_str()), value));
+                enclosed(out, indent, ('{', '}'), members);
+            }
+        }
+    }
+}
+
+fn enclosed<'a>(
+    out: &mut String,
+    indent: Option<usize>,
+    (open, close): (char, char),
+    items: impl ExactSizeIterator<Item = (Option<&'a str>, &'a Json)>,
+) {
+    out.push(open);
+    let deeper = indent.map(|depth| depth + 1);
+    let empty = items.len() == 0;
+    for (index, (name, value)) in items.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        new_line(out, deeper);
+        if let Some(name) = name {
+            out.push_str(&quote(name));
+            out.push_str(if indent.is_some() { ": " } else { ":" });
+        }
+        value.write(out, deeper);
+    }
+    if !empty {
+        new_line(out, indent);
+    }
+    out.push(close);
+}
+
+/// Characters of the line that `out` ends with.
+fn column(out: &str) -> usize {
+    out.chars().rev().take_while(|c| *c != '\n').count()
+}
+
+fn new_line(out: &mut String, indent: Option<usize>) {
+    if let Some(depth) = indent {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    }
+}
+
+/// `text` as a JSON string.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The members of an object in order, unread.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(InOrder).map(Members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_digits_and_order() {
+        let text = r#"{"z":9007199254740993,"a":[1.10,1e400,null],"t":"ü\n"}"#;
+        assert_eq!(Json::parse(text).unwrap().compact(), text);
+    }
+
+    #[test]
+    fn indents_what_has_members() {
+        let tree = Json::parse(r#"{"a":[],"b":{"c":1}}"#).unwrap();
+        assert_eq!(tree.pretty(), "{\n  \"a\": [],\n  \"b\": {\n    \"c\": 1\n  }\n}");
+    }
+
+    #[test]
+    fn fills_lines_up_to_the_width() {
+        let tree = Json::parse(r#"{"a":{"b":1,"c":[]},"d":[1,2],"e":[{"f":"12345678"},{"f":"12345678"}]}"#).unwrap();
+        let wide = r#"{ "a": { "b": 1, "c": [] }, "d": [1, 2], "e": [{ "f": "12345678" }, { "f": "12345678" }] }"#;
+        assert_eq!(tree.within(100), wide);
+        let narrow = "{ \"a\": { \"b\": 1, \"c\": [] },\n  \"d\": [1, 2],\n  \"e\": [\n    { \"f\": \"12345678\" },\n    { \"f\": \"12345678\" }] }";
+        assert_eq!(tree.within(31), narrow);
+    }
+
+    #[test]
+    fn finds_members_by_path() {
+        let tree = Json::parse(r#"{"error":{"message":"gone"},"data":[1],"none":null}"#).unwrap();
+        assert_eq!(tree.text("error.message"), "gone");
+        assert_eq!(tree.text("error.missing"), "");
+        assert_eq!(tree.text("none"), "");
+        assert_eq!(tree.list("data").len(), 1);
+        assert!(!tree.has("none"));
+    }
+}

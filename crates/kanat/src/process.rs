@@ -1,0 +1,85 @@
+//! What the processes have in common: the way from their first line to their last, the data folder, listeners and
+//! databases.
+
+pub mod database;
+pub mod folder;
+pub mod identity;
+pub mod listener;
+pub mod live;
+pub mod signals;
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::Result;
+use kanat_model::Secret;
+
+use crate::traces::Traces;
+use crate::{exit, output};
+use signals::Signals;
+
+/// A running service, as `kanat up`, `kanat control-plane` and `kanat data-plane` each are one.
+pub trait Process: Sized {
+    /// Where it is reached from this machine.
+    fn url(&self) -> &str;
+
+    /// The owner's key, when this start made it: to be shown once.
+    fn new_owner_key(&self) -> Option<&Secret<String>> {
+        None
+    }
+
+    /// Waits until somebody other than this machine's operator wishes it to stop, and gives the time that it has.
+    fn stop_wished(&self) -> impl Future<Output = Duration>;
+
+    /// Says from now on that it is not ready, and serves all the same.
+    fn leave(&self);
+
+    /// Takes nothing more in, finishes what is in flight within the time, and closes.
+    fn stop(self, within: Duration) -> impl Future<Output = ()>;
+}
+
+/// How a process stops.
+#[derive(Debug, Clone, Copy)]
+pub struct Stop {
+    /// For what is in flight.
+    pub drain: Duration,
+    /// Before that, for proxies to turn away.
+    pub grace: Duration,
+}
+
+/// Runs until SIGTERM, SIGINT or a wish to stop; then drains.
+pub async fn run<P: Process>(
+    log: &str,
+    otlp_endpoint: Option<&str>,
+    stop: Stop,
+    start: impl Future<Output = Result<P>>,
+) -> Result<()> {
+    kanat_telemetry::install(log).map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
+    let mut signals = Signals::listen()?;
+    let traces = Traces::start(otlp_endpoint);
+    let process = tokio::select! {
+        started = start => started?,
+        () = signals.next() => return Ok(()),
+    };
+    if let Some(key) = process.new_owner_key() {
+        let (url, key) = (process.url(), key.expose());
+        eprintln!("the owner's API key, shown this once: {key}\nlog in with: kanat login --url {url} --api-key {key}");
+    }
+    // Whoever started us may have closed our output; that is no reason to end.
+    let _ = output::line(&format!("kanat {} listening on {}", env!("CARGO_PKG_VERSION"), process.url()));
+    let within = tokio::select! {
+        () = signals.next() => stop.drain,
+        within = process.stop_wished() => within,
+    };
+    tracing::info!("stopping: finishing what is in flight; a second signal ends at once");
+    let stopping = async {
+        process.leave();
+        tokio::time::sleep(stop.grace).await;
+        process.stop(within).await;
+        if let Some(traces) = traces {
+            traces.stop().await;
+        }
+    };
+    signals.unless_again(stopping).await;
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! The data folder: one process at a time, and nobody else's to read. The lock is the system's, so that it is gone when the
+//! process is.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::exit::usage;
+
+const LOCK: &str = "lock";
+
+/// A data folder. One that was taken is held until this is dropped.
+pub struct Folder {
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl Folder {
+    /// Makes the folder when it is missing, and leaves it to others as well.
+    pub fn open(path: &Path) -> Result<Self> {
+        make(path).map_err(|error| usage(format!("cannot make the data folder {}: {error}", path.display())))?;
+        Ok(Self { path: path.to_owned(), _lock: None })
+    }
+
+    /// Makes the folder when it is missing, and takes it; an error when another process has it.
+    pub fn take(path: &Path) -> Result<Self> {
+        let folder = Self::open(path)?;
+        let lock = open(&path.join(LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { _lock: Some(lock), ..folder }),
+            Err(TryLockError::WouldBlock) => Err(usage(format!(
+                "another kanat process uses the data folder {}\nstop it, or give this one its own with --data-dir",
+                path.display()
+            ))),
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("cannot lock the data folder {}", path.display()))
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file that is there, be it empty, and that its owner alone can read. SQLite gives the files beside its
+    /// own the same mode.
+    pub fn private_file(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path.join(name);
+        open(&path)?;
+        Ok(path)
+    }
+}
+
+fn make(folder: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn open(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).with_context(|| format!("cannot open {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_holder_at_a_time() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data");
+        let first = Folder::take(&folder).unwrap();
+        let error = Folder::take(&folder).err().unwrap().to_string();
+        assert!(error.contains("another kanat process") && error.contains("--data-dir"), "{error}");
+        drop(first);
+        Folder::take(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn its_files_are_their_owner_s_alone_even_in_an_open_folder() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(parent.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let file = Folder::take(parent.path()).unwrap().private_file("messages.db").unwrap();
+        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,61 @@
+//! Who this node is: an id made at the first start and kept in the data folder, so that a restart is the same node.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use kanat_model::id::NodeId;
+
+const FILE: &str = "node-id";
+
+/// Reads the id, or makes one and keeps it.
+pub fn node_id(folder: &Path) -> Result<NodeId> {
+    let path = folder.join(FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            read(&text).with_context(|| format!("{} does not hold a node id; restore or remove it", path.display()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let id = NodeId::generate();
+            keep(folder, &path, &id).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(id)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+fn read(text: &str) -> Result<NodeId> {
+    let text = text.trim();
+    if !text.starts_with("node_") || text.contains(char::is_whitespace) {
+        bail!("{text:?} does not begin with `node_`");
+    }
+    Ok(NodeId::new(text))
+}
+
+/// Written beside and renamed: an id is whole or not there.
+fn keep(folder: &Path, path: &Path, id: &NodeId) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(file, "{id}")?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_is_the_same_node() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = node_id(folder.path()).unwrap();
+        assert_eq!(node_id(folder.path()).unwrap(), first);
+    }
+
+    #[test]
+    fn a_broken_file_is_an_error_and_not_another_node() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), "").unwrap();
+        assert!(node_id(folder.path()).is_err());
+    }
+}

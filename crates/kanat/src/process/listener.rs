@@ -1,0 +1,67 @@
+//! Listeners: where they are bound, what they speak, and how they are called from this machine.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kanat_data_plane::DataPlane;
+use kanat_net::server;
+use kanat_net::tls::ServerTls;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::exit::usage;
+use crate::settings::process::Settings;
+
+/// Takes an address to listen on.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => usage(format!(
+            "cannot listen on {address}: another process does\nstop it, or take another address with --listen (port 0 takes a free one)"
+        )),
+        _ => usage(format!("cannot listen on {address}: {error}")),
+    })
+}
+
+/// The bounds of a listener, with TLS when there is a certificate; `clients` vouches for those who call.
+pub fn options(settings: &Settings, clients: Option<&std::path::Path>) -> Result<server::Options> {
+    let tls = settings.tls.as_ref().map(|files| ServerTls::read(&files.certificate, &files.key, clients));
+    Ok(server::Options { tls: tls.transpose().context("cannot set up TLS")?, ..server::Options::default() })
+}
+
+/// Lets open requests come to their end, none of which is refused; then drains the node in what is left of the time.
+pub async fn close_and_drain(listeners: &TaskTracker, data: DataPlane, within: Duration) {
+    let deadline = Instant::now() + within;
+    listeners.close();
+    // A sender that drips its body must not cost the messages in flight their time.
+    let closed = tokio::time::timeout(within / 2, listeners.wait()).await.is_ok();
+    data.drain(deadline.saturating_duration_since(Instant::now())).await;
+    if !closed && tokio::time::timeout_at(deadline, listeners.wait()).await.is_err() {
+        tracing::warn!("requests were still open at the deadline and are cut off");
+    }
+}
+
+/// An address that can be called from this machine: nobody can call 0.0.0.0.
+pub fn url(address: SocketAddr, options: &server::Options) -> String {
+    let ip = match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        SocketAddr::V4(_) | SocketAddr::V6(_) => address.ip(),
+    };
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_for_all_interfaces_is_called_by_loopback() {
+        let url = |text: &str| url(text.parse().unwrap(), &server::Options::default());
+        assert_eq!(url("0.0.0.0:8080"), "http://127.0.0.1:8080");
+        assert_eq!(url("[::]:8080"), "http://[::1]:8080");
+        assert_eq!(url("10.0.0.7:80"), "http://10.0.0.7:80");
+    }
+}

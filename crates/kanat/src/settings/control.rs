@@ -1,0 +1,102 @@
+//! Settings of a process that holds a control plane: how callers reach the service, and how nodes of other processes
+//! prove themselves.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kanat_control_plane::Access;
+use kanat_model::Secret;
+use serde::{Deserialize, Serialize};
+
+use super::{Problems, or, process, value};
+
+/// What the command line, the environment and the file may say; everything may be left out.
+#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[group(skip)]
+#[serde(default)]
+pub struct Flags {
+    /// What webhook URLs begin with, when the service stands behind a proxy [default: the address listened on].
+    #[arg(long, env = "KANAT_PUBLIC_URL")]
+    pub public_url: Option<String>,
+    /// Days for which finished messages are kept; 0 keeps them for ever [default: 30].
+    #[arg(long, env = "KANAT_RETENTION_DAYS", alias = "retention")]
+    pub retention_days: Option<u32>,
+    /// The owner's API key of a first start [default: a random one, printed once].
+    #[arg(long, env = "KANAT_BOOTSTRAP_API_KEY", hide_env_values = true)]
+    pub bootstrap_api_key: Option<String>,
+    /// What data-plane nodes say to get their plans, 16 characters or more [default: none can connect].
+    #[arg(long, env = "KANAT_JOIN_TOKEN", hide_env_values = true)]
+    pub join_token: Option<String>,
+    /// Authority whose certificates data-plane nodes must show, besides the join token if there is one (PEM file).
+    #[arg(long, env = "KANAT_TLS_CLIENT_CA")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Let nodes connect without TLS from other machines, although plans carry the secrets of connectors.
+    #[arg(long, env = "KANAT_SEND_SECRETS_UNENCRYPTED", num_args = 0..=1, default_missing_value = "true")]
+    pub send_secrets_unencrypted: Option<bool>,
+}
+
+/// The settings of the control plane, checked.
+pub struct Settings {
+    pub public_url: Option<String>,
+    /// Nothing is dropped when there is none.
+    pub retention: Option<Duration>,
+    pub bootstrap_api_key: Option<Secret<String>>,
+    pub join_token: Option<Secret<String>>,
+    pub tls_client_ca: Option<PathBuf>,
+    pub send_secrets_unencrypted: bool,
+}
+
+impl Flags {
+    pub(super) fn or(mut self, file: Self) -> Self {
+        or!(self, file; public_url, retention_days, bootstrap_api_key, join_token, tls_client_ca,
+            send_secrets_unencrypted);
+        self
+    }
+
+    pub(super) fn check(self, process: &process::Settings, problems: &mut Problems) -> Settings {
+        let settings = Settings {
+            public_url: problems.take("public_url", self.public_url.as_deref().map(value::url).transpose()),
+            retention: value::retention(self.retention_days.unwrap_or(30)),
+            bootstrap_api_key: problems
+                .take("bootstrap_api_key", self.bootstrap_api_key.map(value::api_key).transpose()),
+            join_token: problems.take("join_token", self.join_token.map(value::join_token).transpose()),
+            tls_client_ca: self.tls_client_ca,
+            send_secrets_unencrypted: self.send_secrets_unencrypted.unwrap_or(false),
+        };
+        if settings.tls_client_ca.is_some() && process.tls.is_none() {
+            problems.add("tls_client_ca", "clients show certificates over TLS: give --tls-cert and --tls-key too");
+        }
+        let is_open = process.tls.is_none() && !process.listen.ip().is_loopback();
+        if settings.join_token.is_some() && is_open && !settings.send_secrets_unencrypted {
+            problems.add(
+                "join_token",
+                "plans carry the secrets of connectors, and would leave this machine without TLS: give --tls-cert and \
+                 --tls-key, or listen on loopback, or say --send-secrets-unencrypted",
+            );
+        }
+        settings
+    }
+}
+
+impl Settings {
+    /// How nodes of other processes prove themselves; none get in when nothing is set.
+    pub fn access(&self) -> Option<Access> {
+        match (&self.join_token, &self.tls_client_ca) {
+            (None, None) => None,
+            (Some(token), None) => Some(Access::by_token(token)),
+            (None, Some(_)) => Some(Access::by_certificate()),
+            (Some(token), Some(_)) => Some(Access::by_token(token).and_certificate()),
+        }
+    }
+
+    pub(super) fn to_flags(&self) -> Flags {
+        Flags {
+            public_url: self.public_url.clone(),
+            retention_days: Some(value::to_days(self.retention)),
+            bootstrap_api_key: value::mask(self.bootstrap_api_key.as_ref()),
+            join_token: value::mask(self.join_token.as_ref()),
+            tls_client_ca: self.tls_client_ca.clone(),
+            send_secrets_unencrypted: Some(self.send_secrets_unencrypted),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Settings of `kanat control-plane`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::value::Database;
+use super::{Problems, control, file, process};
+
+/// What the command line, the environment and the file may say; everything may be left out.
+#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Flags {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub process: process::Flags,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub control: control::Flags,
+    /// Write what is published into this file, sealed under the master key, and end: `kanat data-plane --plan-file` takes
+    /// it.
+    #[arg(long)]
+    #[serde(skip)]
+    pub write_plan_file: Option<PathBuf>,
+    /// Tell the node of this id to drain and end, by whichever control plane it is connected to, and end.
+    #[arg(long, value_name = "NODE")]
+    #[serde(skip)]
+    pub drain_node: Option<String>,
+}
+
+/// The settings of the process, checked.
+pub struct Settings {
+    pub process: process::Settings,
+    pub control: control::Settings,
+}
+
+impl Flags {
+    /// Fills what the command line and the environment leave out from the file, and checks the whole.
+    pub fn resolve(self) -> Result<Settings> {
+        let file = file::<Self>(self.process.config.as_deref())?;
+        let (process, control) = (self.process.or(file.process), self.control.or(file.control));
+        Self { process, control, ..Self::default() }.check()
+    }
+
+    fn check(self) -> Result<Settings> {
+        let mut problems = Problems::default();
+        let names_a_database = self.process.database_url.is_some();
+        let process = self.process.check(&mut problems);
+        if matches!(process.database, Database::Files) && !names_a_database {
+            problems.add("database_url", "a control plane of its own shares PostgreSQL with its nodes: postgres://...");
+        }
+        let control = self.control.check(&process, &mut problems);
+        problems.finish()?;
+        Ok(Settings { process, control })
+    }
+}
+
+impl Settings {
+    /// The settings as a `kanat.toml` that would give them, secrets masked.
+    pub fn print(&self) -> Result<String> {
+        let flags = Flags { process: self.process.to_flags(), control: self.control.to_flags(), ..Flags::default() };
+        Ok(toml::to_string(&flags)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Result<Settings> {
+        super::super::parse::<Flags>(text).map_err(anyhow::Error::msg)?.check()
+    }
+
+    const DATABASE: &str = "database_url = \"postgres://kanat:hunter2@db/kanat\"\n";
+    const TOKEN: &str = "join_token = \"0123456789abcdef\"\n";
+
+    #[test]
+    fn secrets_of_connectors_do_not_leave_the_machine_in_clear_text_unless_that_is_said() {
+        let open = format!("{DATABASE}{TOKEN}listen = \"0.0.0.0:8080\"\n");
+        let problem = settings(&open).err().unwrap().to_string();
+        assert!(problem.contains("--send-secrets-unencrypted"), "{problem}");
+        for more in ["send_secrets_unencrypted = true\n", "tls_cert = \"c.pem\"\ntls_key = \"k.pem\"\n"] {
+            assert!(settings(&format!("{open}{more}")).is_ok(), "{more}");
+        }
+        assert!(settings(&format!("{DATABASE}listen = \"0.0.0.0:8080\"\n")).is_ok(), "no node can connect");
+        assert!(settings(&format!("{DATABASE}{TOKEN}")).is_ok(), "on loopback");
+    }
+
+    #[test]
+    fn needs_a_database_that_others_can_share() {
+        assert!(settings("").err().unwrap().to_string().contains("PostgreSQL"));
+        let sqlite = settings("database_url = \"sqlite:kanat.db\"\n").err().unwrap().to_string();
+        assert!(sqlite.contains("one process of `kanat up`"), "{sqlite}");
+    }
+
+    #[test]
+    fn what_is_printed_hides_secrets() {
+        let printed = settings(&format!("{DATABASE}{TOKEN}")).unwrap().print().unwrap();
+        assert!(!printed.contains("hunter2") && !printed.contains("0123456789abcdef"), "{printed}");
+        assert!(printed.contains("postgres://kanat:********@db/kanat"), "{printed}");
+    }
+}

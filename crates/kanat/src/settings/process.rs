@@ -1,0 +1,150 @@
+//! Settings that every process has: where it listens and keeps its things, and how it stops.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use kanat_model::Secret;
+use kanat_net::egress::{self, LocalTargets};
+use serde::{Deserialize, Serialize};
+
+use super::value::{self, Database};
+use super::{Problems, or};
+
+/// What the command line, the environment and the file may say; everything may be left out.
+#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[group(skip)]
+#[serde(default)]
+pub struct Flags {
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:8080].
+    #[arg(long, env = "KANAT_LISTEN")]
+    pub listen: Option<String>,
+    /// Folder of keys and plans, and of the databases where no other is given [default: ./kanat-data].
+    #[arg(long, env = "KANAT_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database.
+    #[arg(long, env = "KANAT_DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Networks that targets may be in although they are private or special, separated by commas (CIDR).
+    #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
+    pub egress_allow: Option<Vec<String>>,
+    /// Address of its own for /metrics, and for /health and /ready beside it [default: no metrics].
+    #[arg(long, env = "KANAT_METRICS_LISTEN")]
+    pub metrics_listen: Option<String>,
+    /// OpenTelemetry collector that traces are sent to, as in http://collector:4318 [default: no traces].
+    #[arg(long, env = "KANAT_OTLP_ENDPOINT")]
+    pub otlp_endpoint: Option<String>,
+    /// Certificate of the listener, with its chain (PEM file) [default: no TLS].
+    #[arg(long, env = "KANAT_TLS_CERT")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of that certificate (PEM file).
+    #[arg(long, env = "KANAT_TLS_KEY")]
+    pub tls_key: Option<PathBuf>,
+    /// How long a stop waits for what is in flight, in seconds [default: 25].
+    #[arg(long, env = "KANAT_DRAIN_SECONDS")]
+    pub drain_seconds: Option<u64>,
+    /// How long a stop goes on serving while `/ready` says 503 already, so that a proxy can turn away first, in seconds
+    /// [default: 0].
+    #[arg(long, env = "KANAT_DRAIN_GRACE", alias = "drain-grace-seconds")]
+    pub drain_grace: Option<u64>,
+    /// 32 bytes in base64 or 64 hexadecimal digits that seal stored secrets [default: a file in the data folder].
+    #[arg(long, env = "KANAT_MASTER_KEY", hide_env_values = true)]
+    pub master_key: Option<String>,
+    /// What is logged, such as `info` or `info,kanat_data_plane=debug` [default: info].
+    #[arg(long, env = "KANAT_LOG")]
+    pub log: Option<String>,
+    /// File with these settings, in TOML [default: kanat.toml, when there is one].
+    #[arg(long, env = "KANAT_CONFIG")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// Print the settings that would be used, and end.
+    #[arg(long)]
+    #[serde(skip)]
+    pub print_config: bool,
+}
+
+/// The settings of any process, checked.
+pub struct Settings {
+    pub listen: SocketAddr,
+    pub data_dir: PathBuf,
+    pub database: Database,
+    pub egress_allow: Vec<IpNet>,
+    pub metrics_listen: Option<SocketAddr>,
+    pub otlp_endpoint: Option<String>,
+    pub tls: Option<TlsFiles>,
+    pub drain: Duration,
+    pub drain_grace: Duration,
+    pub master_key: Option<Secret<String>>,
+    pub log: String,
+}
+
+/// Files of a certificate and its key.
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Flags {
+    pub(super) fn or(mut self, file: Self) -> Self {
+        or!(self, file; listen, data_dir, database_url, egress_allow, metrics_listen, otlp_endpoint, tls_cert, tls_key, drain_seconds,
+            drain_grace, master_key, log);
+        self
+    }
+
+    pub(super) fn check(self, problems: &mut Problems) -> Settings {
+        let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8080");
+        let tls = match (self.tls_cert, self.tls_key) {
+            (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err("a certificate needs its key, --tls-key"),
+            (None, Some(_)) => Err("a key needs its certificate, --tls-cert"),
+        };
+        Settings {
+            listen: problems.take("listen", value::address(listen).map(Some)).unwrap_or(([127, 0, 0, 1], 8080).into()),
+            data_dir: self.data_dir.unwrap_or_else(|| PathBuf::from("./kanat-data")),
+            database: problems
+                .take("database_url", value::database(self.database_url).map(Some))
+                .unwrap_or(Database::Files),
+            egress_allow: problems.take("egress_allow", value::networks(&self.egress_allow.unwrap_or_default())),
+            metrics_listen: problems
+                .take("metrics_listen", self.metrics_listen.as_deref().map(value::address).transpose()),
+            otlp_endpoint: problems
+                .take("otlp_endpoint", self.otlp_endpoint.as_deref().map(value::collector).transpose()),
+            tls: problems.take("tls_cert", tls),
+            drain: problems.take("drain_seconds", value::seconds(self.drain_seconds.unwrap_or(25), 0, 3600)),
+            drain_grace: problems.take("drain_grace", value::seconds(self.drain_grace.unwrap_or(0), 0, 3600)),
+            master_key: problems.take("master_key", self.master_key.map_or(Ok(None), value::master_key)),
+            log: self.log.unwrap_or_else(|| "info".to_owned()),
+        }
+    }
+}
+
+impl Settings {
+    /// Only a service that its own machine alone can reach may call what is private to that machine and its network.
+    pub fn egress(&self, other_listener: Option<SocketAddr>) -> egress::Policy {
+        let only_here = self.listen.ip().is_loopback() && other_listener.is_none_or(|other| other.ip().is_loopback());
+        let local = if only_here { LocalTargets::Allowed } else { LocalTargets::Refused };
+        egress::Policy::new(self.egress_allow.clone(), local)
+    }
+
+    /// The flags that would give these settings, secrets masked.
+    pub(super) fn to_flags(&self) -> Flags {
+        Flags {
+            listen: Some(self.listen.to_string()),
+            data_dir: Some(self.data_dir.clone()),
+            database_url: self.database.masked(),
+            egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
+            metrics_listen: self.metrics_listen.map(|address| address.to_string()),
+            otlp_endpoint: self.otlp_endpoint.clone(),
+            tls_cert: self.tls.as_ref().map(|tls| tls.certificate.clone()),
+            tls_key: self.tls.as_ref().map(|tls| tls.key.clone()),
+            drain_seconds: Some(self.drain.as_secs()),
+            drain_grace: Some(self.drain_grace.as_secs()),
+            master_key: value::mask(self.master_key.as_ref()),
+            log: Some(self.log.clone()),
+            config: None,
+            print_config: false,
+        }
+    }
+}

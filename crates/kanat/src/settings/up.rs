@@ -1,0 +1,155 @@
+//! Settings of `kanat up`.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::Result;
+use kanat_model::Secret;
+use kanat_net::egress;
+use serde::{Deserialize, Serialize};
+
+use super::{Problems, control, file, node, or, process, value};
+
+/// What the command line, the environment and the file may say; everything may be left out.
+#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Flags {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub process: process::Flags,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub control: control::Flags,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub node: node::Flags,
+    /// Address of its own for webhooks and published APIs [default: the same as --listen].
+    #[arg(long, env = "KANAT_DATA_PLANE_LISTEN")]
+    pub data_plane_listen: Option<String>,
+}
+
+/// The settings of the process, checked.
+pub struct Settings {
+    pub process: process::Settings,
+    pub control: control::Settings,
+    pub node: node::Settings,
+    pub data_plane_listen: Option<SocketAddr>,
+}
+
+impl Flags {
+    /// Fills what the command line and the environment leave out from the file, and checks the whole.
+    pub fn resolve(self) -> Result<Settings> {
+        let file = file::<Self>(self.process.config.as_deref())?;
+        self.or(file).check()
+    }
+
+    fn or(mut self, file: Self) -> Self {
+        or!(self, file; data_plane_listen);
+        self.process = self.process.or(file.process);
+        self.control = self.control.or(file.control);
+        self.node = self.node.or(file.node);
+        self
+    }
+
+    fn check(self) -> Result<Settings> {
+        let mut problems = Problems::default();
+        let process = self.process.check(&mut problems);
+        let settings = Settings {
+            control: self.control.check(&process, &mut problems),
+            node: self.node.check(&mut problems),
+            data_plane_listen: problems
+                .take("data_plane_listen", self.data_plane_listen.as_deref().map(value::address).transpose()),
+            process,
+        };
+        problems.finish()?;
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    /// The settings of a service for a while: a free port of this machine, and nothing from the environment.
+    pub fn demo(folder: &Path, owner_key: Secret<String>) -> Result<Self> {
+        let mut flags = Flags::default();
+        flags.process.listen = Some("127.0.0.1:0".to_owned());
+        flags.process.data_dir = Some(folder.join("data"));
+        flags.control.bootstrap_api_key = Some(owner_key.expose().clone());
+        flags.check()
+    }
+
+    /// What this service may call.
+    pub fn egress(&self) -> egress::Policy {
+        self.process.egress(self.data_plane_listen)
+    }
+
+    /// The settings as a `kanat.toml` that would give them, secrets masked.
+    pub fn print(&self) -> Result<String> {
+        let flags = Flags {
+            process: self.process.to_flags(),
+            control: self.control.to_flags(),
+            node: self.node.to_flags(),
+            data_plane_listen: self.data_plane_listen.map(|address| address.to_string()),
+        };
+        Ok(toml::to_string(&flags)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{MASK, parse};
+    use super::*;
+
+    fn flags(text: &str) -> Flags {
+        parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
+        let file = flags("listen = \"127.0.0.1:1\"\nlease_seconds = 7\n");
+        let settings = flags("listen = \"127.0.0.1:2\"\n").or(file).check().unwrap();
+        assert_eq!(settings.process.listen.port(), 2);
+        assert_eq!(settings.node.lease, Duration::from_secs(7));
+        assert_eq!(settings.process.drain, Duration::from_secs(25));
+    }
+
+    #[test]
+    fn every_bad_setting_is_named_at_once() {
+        let bad = "listen = \"here\"\nlease_seconds = 0\negress_allow = [\"10.0.0.0/99\"]\njoin_token = \"short\"\n";
+        let error = flags(bad).check().err().unwrap().to_string();
+        for name in ["listen: \"here\"", "lease_seconds: 0 s", "egress_allow: \"10.0.0.0/99\"", "join_token: it is"] {
+            assert!(error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_in_the_file_is_refused() {
+        for text in ["lisen = \"127.0.0.1:1\"\n", "print_config = true\n", "control_plane = []\n"] {
+            assert!(parse::<Flags>(text).err().unwrap().contains("there is no setting"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_hides_secrets_and_reads_back() {
+        let key = "00".repeat(32);
+        let printed = flags(&format!("master_key = \"{key}\"\nretention_days = 0\n")).check().unwrap().print().unwrap();
+        assert!(!printed.contains("0000"), "{printed}");
+        let again = flags(&printed);
+        assert_eq!(again.process.master_key.as_deref(), Some(MASK));
+        assert_eq!(again.control.retention_days, Some(0));
+    }
+
+    #[test]
+    fn only_a_service_on_loopback_may_call_loopback() {
+        let loopback = "127.0.0.1".parse().unwrap();
+        let at = |listen: &str| flags(&format!("listen = \"{listen}\"\n")).check().unwrap().egress();
+        assert!(at("127.0.0.1:0").check(loopback).is_ok());
+        assert!(at("0.0.0.0:0").check(loopback).is_err());
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_come_together() {
+        let error = flags("tls_cert = \"c.pem\"\n").check().err().unwrap().to_string();
+        assert!(error.contains("--tls-key"), "{error}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Single settings, from their text to what they mean. Errors say what a good one looks like.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use kanat_auth::{Sealer, key};
+use kanat_model::Secret;
+
+use super::MASK;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Where configuration and messages are kept.
+#[derive(Clone)]
+pub enum Database {
+    /// SQLite files in the data folder.
+    Files,
+    /// The address carries a password.
+    Postgres(Secret<String>),
+}
+
+pub fn database(text: Option<String>) -> Result<Database, String> {
+    match text {
+        None => Ok(Database::Files),
+        Some(text) if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+            Ok(Database::Postgres(Secret::new(text)))
+        }
+        Some(text) if text.starts_with("sqlite:") => {
+            Err("SQLite is for the one process of `kanat up`, which keeps its \
+             files in --data-dir: leave --database-url out there, and give every other process a postgres:// address"
+                .to_owned())
+        }
+        Some(text) => {
+            let scheme = text.split_once("://").map_or("...", |(scheme, _)| scheme);
+            Err(format!("\"{scheme}://...\" is not an address such as postgres://user:password@host/database"))
+        }
+    }
+}
+
+impl Database {
+    /// The address without its password.
+    pub fn masked(&self) -> Option<String> {
+        let Self::Postgres(address) = self else { return None };
+        let address = address.expose();
+        let Some((scheme, rest)) = address.split_once("://") else { return Some(MASK.to_owned()) };
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else {
+            // Without a user, a password can only stand among the parameters.
+            return Some(format!("{scheme}://{}", rest.split('?').next().unwrap_or_default()));
+        };
+        let place = rest[user.len() + 1..].split('?').next().unwrap_or_default();
+        let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+        Some(format!("{scheme}://{user}@{place}"))
+    }
+}
+
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    // A name such as `localhost` would have to be resolved, and could be several addresses.
+    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let text = local.as_deref().unwrap_or(text);
+    text.parse().map_err(|_| format!("{text:?} is not an address with a port, such as 127.0.0.1:8080 or [::1]:8080"))
+}
+
+/// An address of a service, without a slash at its end.
+pub fn url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")).unwrap_or_default();
+    if host.is_empty() || host.starts_with('/') || host.contains(['?', '#', ' ']) {
+        return Err(format!("{text:?} is not an address such as https://hooks.example.com"));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// The address of a collector of traces. It is shown with the other settings, so it holds no password.
+pub fn collector(text: &str) -> Result<String, String> {
+    if text.contains('@') {
+        return Err("a collector's address has neither user nor password in it".to_owned());
+    }
+    url(text)
+}
+
+/// Whether an address of a service is on this machine, or hides what is sent to it.
+pub fn is_private(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return true };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+pub fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
+    let network = |text: &str| {
+        let single = text.parse::<std::net::IpAddr>().map(IpNet::from);
+        text.parse::<IpNet>().or(single).map_err(|_| format!("{text:?} is not a network such as 10.0.0.0/8"))
+    };
+    words(texts).map(network).collect()
+}
+
+/// Those that say something.
+pub fn words(texts: &[String]) -> impl Iterator<Item = &str> {
+    texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty())
+}
+
+pub fn body_limit(bytes: usize) -> Result<usize, String> {
+    const MOST: usize = 64 << 20;
+    if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(format!("{bytes} bytes are not between 1 and {MOST}")) }
+}
+
+/// `value` seconds, within bounds.
+pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
+    if (least..=most).contains(&value) {
+        return Ok(Duration::from_secs(value));
+    }
+    Err(format!("{value} s is not between {least} and {most}"))
+}
+
+/// None for 0 days, which are no end.
+pub fn retention(days: u32) -> Option<Duration> {
+    (days > 0).then(|| DAY.saturating_mul(days))
+}
+
+pub fn to_days(retention: Option<Duration>) -> u32 {
+    retention.map_or(0, |keep| u32::try_from(keep.as_secs() / DAY.as_secs()).unwrap_or(u32::MAX))
+}
+
+/// A master key that can seal; an empty one is none.
+pub fn master_key(text: String) -> Result<Option<Secret<String>>, String> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    Sealer::from_text(&text).map_err(|error| error.to_string())?;
+    Ok(Some(Secret::new(text)))
+}
+
+/// An API key of the operator's choice.
+pub fn api_key(text: String) -> Result<Secret<String>, String> {
+    key::adopt(&text).map(|key| key.text).map_err(|error| error.to_string())
+}
+
+/// A join token that cannot be guessed in a life's time.
+pub fn join_token(text: String) -> Result<Secret<String>, String> {
+    const SHORTEST: usize = 16;
+    if text.len() < SHORTEST {
+        return Err(format!("it is shorter than {SHORTEST} characters"));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("it holds other characters than letters, digits and signs of ASCII".to_owned());
+    }
+    Ok(Secret::new(text))
+}
+
+/// What is printed of a secret.
+pub fn mask(secret: Option<&Secret<String>>) -> Option<String> {
+    secret.map(|_| MASK.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_of_a_database_is_not_shown() {
+        let shown = |text: &str| database(Some(text.to_owned())).unwrap().masked().unwrap();
+        assert_eq!(
+            shown("postgres://kanat:hunter2@db:5432/kanat?sslmode=require"),
+            "postgres://kanat:********@db:5432/kanat"
+        );
+        assert_eq!(shown("postgres://kanat:p@ss@db/kanat"), "postgres://kanat:********@db/kanat");
+        assert_eq!(shown("postgresql://db/kanat?password=hunter2"), "postgresql://db/kanat");
+        assert_eq!(shown("postgres://kanat@db"), "postgres://kanat@db");
+    }
+
+    #[test]
+    fn another_kind_of_database_is_refused_without_repeating_its_password() {
+        let problem = |text: &str| database(Some(text.to_owned())).err().unwrap();
+        assert!(problem("sqlite:kanat.db").contains("kanat up"));
+        let problem = problem("mysql://root:hunter2@db/kanat");
+        assert!(problem.contains("mysql") && !problem.contains("hunter2"), "{problem}");
+    }
+
+    #[test]
+    fn what_leaves_the_machine_in_clear_text_is_told_apart() {
+        for private in
+            ["https://control.example.com", "http://127.0.0.1:8080", "http://[::1]:8080/", "http://localhost"]
+        {
+            assert!(is_private(private), "{private}");
+        }
+        for open in ["http://10.0.0.7:8080", "http://control.example.com", "http://[2001:db8::1]:80"] {
+            assert!(!is_private(open), "{open}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `kanat up`: the whole service in one process.
+
+mod router;
+pub mod whole;
+
+use anyhow::Result;
+
+use crate::process::{self, Stop};
+use crate::{output, settings};
+use whole::Whole;
+
+/// Runs until SIGTERM or SIGINT, then drains.
+pub async fn run(flags: settings::up::Flags) -> Result<()> {
+    let print_config = flags.process.print_config;
+    let settings = flags.resolve()?;
+    if print_config {
+        return output::line(&settings.print()?);
+    }
+    let stop = Stop { drain: settings.process.drain, grace: settings.process.drain_grace };
+    let (log, traces) = (settings.process.log.clone(), settings.process.otlp_endpoint.clone());
+    process::run(&log, traces.as_deref(), stop, Whole::start(settings)).await
+}

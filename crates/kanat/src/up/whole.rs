@@ -1,0 +1,137 @@
+//! Both planes in one process, joined: opened in order, listening, and stopped in the opposite order.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kanat_control_plane::{ControlPlane, PublicUrl};
+use kanat_data_plane::DataPlane;
+use kanat_data_plane::plans::PlanClient;
+use kanat_message_log::MessageLog;
+use kanat_model::Secret;
+use kanat_net::{outbound, server};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::router::Router;
+use crate::monitoring::{self, Monitoring};
+use crate::process::folder::Folder;
+use crate::process::{Process, database, identity, listener};
+use crate::settings::up::Settings;
+
+/// Plans come over a transport in memory; a node that has none after this long has a reason that the log tells.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// A running service.
+pub struct Whole {
+    url: String,
+    control: ControlPlane,
+    data: DataPlane,
+    log: Arc<dyn MessageLog>,
+    shutdown: CancellationToken,
+    listeners: TaskTracker,
+    monitoring: Option<monitoring::Server>,
+    _folder: Folder,
+}
+
+impl Whole {
+    /// Starts everything and returns when requests are answered.
+    pub async fn start(settings: Settings) -> Result<Self> {
+        let process = &settings.process;
+        let folder = Folder::take(&process.data_dir)?;
+        let bounds = listener::options(process, settings.control.tls_client_ca.as_deref())?;
+        let listener = listener::bind(process.listen).await?;
+        let address = listener.local_addr()?;
+        let data_listener = match settings.data_plane_listen {
+            Some(address) => Some(listener::bind(address).await?),
+            None => None,
+        };
+        let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
+        let data_address = data_listener.as_ref().map_or(Ok(address), TcpListener::local_addr)?;
+
+        let sealer = database::sealer(process)?;
+        let outbound = outbound::Client::new(Arc::new(settings.egress()), &outbound::Options::default())
+            .context("cannot set up outbound calls")?;
+        let log = database::log(&process.database, &folder).await?;
+        let store = database::store(&process.database, &folder).await?;
+
+        let public_url = PublicUrl::default();
+        let own_url = || listener::url(data_address, &bounds);
+        public_url.set(&settings.control.public_url.clone().unwrap_or_else(own_url));
+        let options = kanat_control_plane::Options {
+            bootstrap_api_key: settings.control.bootstrap_api_key.clone(),
+            public_url,
+            nodes: settings.control.access(),
+            retention: settings.control.retention,
+        };
+        let control = ControlPlane::start(options, store, Arc::clone(&log), Arc::clone(&sealer), outbound.clone());
+        let control = control.await.context("cannot start the control plane")?;
+        let plans = PlanClient::new(control.plan_service());
+        let options = node_options(&settings, &folder, data_address)?;
+        let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
+
+        let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
+        let router = Router::new(control.service(), data.service(), shutdown.clone());
+        listeners.spawn(server::serve(listener, router, bounds.clone(), shutdown.clone()));
+        let url = listener::url(address, &bounds);
+        if let Some(data_listener) = data_listener {
+            listeners.spawn(server::serve(data_listener, data.service(), bounds, shutdown.clone()));
+        }
+        let monitoring = metrics_listener.map(|listener| {
+            let (control, data) = (Some(control.monitor()), Some(data.monitor()));
+            monitoring::Server::start(listener, Monitoring { log: Arc::clone(&log), control, data })
+        });
+        let whole = Self { url, control, data, log, shutdown, listeners, monitoring, _folder: folder };
+        whole.data.ready_within(READY_WITHIN).await;
+        Ok(whole)
+    }
+}
+
+impl Process for Whole {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn new_owner_key(&self) -> Option<&Secret<String>> {
+        self.control.new_owner_key()
+    }
+
+    async fn stop_wished(&self) -> Duration {
+        pending().await
+    }
+
+    fn leave(&self) {
+        self.data.leave();
+    }
+
+    async fn stop(self, within: Duration) {
+        self.shutdown.cancel();
+        listener::close_and_drain(&self.listeners, self.data, within).await;
+        self.control.close().await;
+        self.log.close().await;
+        if let Some(monitoring) = self.monitoring {
+            monitoring.stop().await;
+        }
+        let stats = self.log.stats();
+        tracing::info!(
+            log.appended = stats.appended,
+            log.settled = stats.settled,
+            log.operations = stats.operations,
+            log.commits = stats.commits,
+            "stopped"
+        );
+    }
+}
+
+fn node_options(settings: &Settings, folder: &Folder, address: SocketAddr) -> Result<kanat_data_plane::Options> {
+    let node_id = identity::node_id(folder.path())?;
+    let mut options = kanat_data_plane::Options::new(node_id, settings.process.data_dir.clone());
+    options.address = address.to_string();
+    options.body_limit = settings.node.body_limit;
+    options.lease = settings.node.lease;
+    env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
+    Ok(options)
+}

@@ -1,0 +1,9 @@
+//! The binary from outside: its exit codes, its first line, its settings, and every client command against a real service.
+
+#[path = "cli/commands.rs"]
+mod commands;
+#[path = "cli/process.rs"]
+mod process;
+#[cfg(test)]
+#[path = "cli/service.rs"]
+mod service;

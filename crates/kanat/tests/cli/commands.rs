@@ -1,0 +1,142 @@
+//! The client commands, each against a running service.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::service::{KEY, Service, example, text};
+
+#[test]
+fn lookup_tables_are_known_by_name() {
+    let service = Service::start();
+    service.run(&["lookup", "create", "countries", "--description", "ISO codes"]);
+    service.run(&["lookup", "set", "countries", "GERMANY", "DE"]);
+    let imported = service.run(&["lookup", "import", "countries", &example("lookups/country_codes.csv")]);
+    assert_eq!(imported, "countries has 20 entries and is version 3\n");
+    service.run(&["lookup", "set", "countries", "CÔTE D'IVOIRE / x", "CI"]);
+    assert!(service.run(&["lookup", "show", "countries", "--search", "IVOIRE"]).contains("CI"));
+    service.run(&["lookup", "remove", "countries", "CÔTE D'IVOIRE / x"]);
+    let exported = service.run(&["lookup", "export", "countries"]);
+    assert!(exported.starts_with("key,value\n") && exported.contains("KAZAKHSTAN,KZ\n"), "{exported}");
+    assert!(!exported.contains("IVOIRE"));
+    assert!(service.run(&["lookup", "list"]).contains("countries"));
+    service.run(&["lookup", "delete", "countries"]);
+    assert_eq!(service.run(&["lookup", "list"]), "none\n");
+    let (code, said) = service.fail(&["lookup", "remove", "countries", ".."]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn connector_instances_keep_their_secrets() {
+    let service = Service::start();
+    assert!(service.run(&["connector", "catalog"]).contains("http"));
+    assert!(service.run(&["connector", "catalog", "http"]).contains("base_url"));
+    let secret = service.file("token", "very-secret\n");
+    let token = format!("token=@{secret}");
+    let create = [
+        "connector",
+        "create",
+        "http",
+        "erp",
+        "--set",
+        "base_url=http://127.0.0.1:9",
+        "--set",
+        "auth=bearer",
+        "--set",
+        &token,
+    ];
+    service.run(&create);
+    let shown = service.run(&["connector", "show", "erp"]);
+    assert!(shown.contains("********") && !shown.contains("very-secret"), "{shown}");
+    service.run(&["connector", "update", "erp", "--set", "headers.X-Tenant=7"]);
+    assert!(service.run(&["connector", "show", "erp", "-o", "json"]).contains("\"X-Tenant\": \"7\""));
+    let (code, said) = service.fail(&["connector", "test", "erp"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(service.run(&["connector", "list"]).contains("http://127.0.0.1:9"));
+    service.run(&["connector", "delete", "erp"]);
+    assert_eq!(service.run(&["connector", "list"]), "none\n");
+}
+
+#[test]
+fn a_flow_goes_from_a_file_to_its_messages() {
+    let service = Service::start();
+    service.run(&["connector", "create", "http", "erp", "--set", "base_url=http://127.0.0.1:9"]);
+    let flow = example("flows/stock-count.yaml");
+    let sample = example("flows/stock-count.sample.json");
+    assert!(service.run(&["flow", "validate", &flow]).ends_with("is valid\n"));
+    assert!(service.run(&["flow", "create", &flow]).contains("is a draft"));
+    let tested = service.run(&["flow", "test", "stock-count", "--data", &sample, "-o", "json"]);
+    assert!(tested.contains("9007199254740993"), "{tested}");
+    service.run(&["flow", "deploy", "stock-count", "--summary", "first"]);
+    service.run(&["flow", "update", "stock-count", &flow]);
+    service.run(&["flow", "deploy", "stock-count", "--summary", "second"]);
+    let versions = service.run(&["flow", "versions", "stock-count"]);
+    assert!(versions.contains("first") && versions.contains("second"), "{versions}");
+    assert!(service.run(&["flow", "rollback", "stock-count", "1"]).contains("version 3"));
+    assert_eq!(service.run(&["flow", "pause", "stock-count"]), "flow stock-count is paused\n");
+    let accepted = service.run(&["flow", "run", "stock-count", "--data", &sample]);
+    let id = accepted.split_whitespace().find(|word| word.starts_with("msg_")).unwrap().to_owned();
+    let shown = service.run(&["message", "show", &id, "-o", "yaml"]);
+    assert!(shown.contains("status: held") && shown.contains("counted: 9007199254740993"), "{shown}");
+    assert!(service.run(&["logs", "stock-count"]).contains(&id));
+    assert!(service.run(&["message", "list", "stock-count", "--status", "held"]).contains(&id));
+    assert!(service.run(&["message", "discard", &id]).contains("discarded"));
+    let replayed = service.run(&["message", "replay", &id]);
+    assert!(replayed.contains(" as msg_"), "{replayed}");
+    assert_eq!(service.run(&["flow", "resume", "stock-count"]), "flow stock-count is active\n");
+    assert!(service.run(&["flow", "show", "stock-count"]).contains("trigger: manual"));
+    service.run(&["flow", "delete", "stock-count"]);
+    assert_eq!(service.run(&["flow", "list"]), "none\n");
+}
+
+#[test]
+fn a_definition_from_standard_input_is_told_where_it_is_wrong() {
+    let service = Service::start();
+    let mut command = service.command(&["flow", "validate", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"flow: x\nsource:\n  trigger: webhok\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.starts_with("standard input:3:12: error: ") && said.contains("webhook"), "{said}");
+}
+
+#[test]
+fn login_tries_the_key_and_remembers_it() {
+    let service = Service::start();
+    let mut command = service.command(&["login"]);
+    command.env_remove("KANAT_API_KEY").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(format!("{KEY}\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!text(&output.stdout).contains(KEY));
+    let mut list = service.command(&["flow", "list"]);
+    let output = list.env_remove("KANAT_API_KEY").env_remove("KANAT_URL").output().unwrap();
+    assert_eq!(text(&output.stdout), "none\n", "{}", text(&output.stderr));
+
+    let (code, said) = service.fail(&["login", "--api-key", "kanat_ak_wrong"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("was not saved") && !said.contains("kanat_ak_wrong"), "{said}");
+}
+
+#[test]
+fn an_error_says_what_to_do_next() {
+    let service = Service::start();
+    let (code, said) = service.fail(&["flow", "show", "nowhere"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("\"nowhere\"") && said.contains("kanat flow list"), "{said}");
+
+    let (_, said) = service.fail(&["--api-key", "kanat_ak_wrong", "flow", "list"]);
+    assert!(said.contains("kanat login"), "{said}");
+
+    let (code, said) = service.fail(&["flow", "create", "missing.yaml"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("missing.yaml"), "{said}");
+
+    let (code, said) = service.fail(&["--url", "http://127.0.0.1:9", "flow", "list"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("kanat up"), "{said}");
+
+    let (code, _) = service.fail(&["--env", "nowhere", "flow", "list"]);
+    assert_eq!(code, Some(1));
+}

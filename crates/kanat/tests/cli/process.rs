@@ -1,0 +1,144 @@
+//! `up` and `demo` as processes: what they print, what they refuse, how they end.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use tempfile::TempDir;
+
+use crate::service::{KEY, Service, failure, kanat, text};
+
+#[test]
+fn the_demo_tells_its_story_and_ends_with_0() {
+    let output = kanat().args(["demo", "--exit"]).output().unwrap();
+    let (story, complaints) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{story}\n{complaints}");
+    for part in ["delivered after 3 attempts", "dead letter after 3 attempts", "9007199254740993", "16 orders posted"] {
+        assert!(story.contains(part), "{part} is not in\n{story}");
+    }
+    assert!(!story.contains('\u{1b}'), "colours where there is no terminal");
+}
+
+#[test]
+fn a_stop_does_not_wait_for_those_who_follow_the_messages() {
+    let mut service = Service::start_with(&["--drain-seconds", "3600"]);
+    let manual = service.file("manual.yaml", MANUAL);
+    service.run(&["flow", "create", &manual]);
+    service.run(&["connector", "create", "http", "nowhere", "--set", "base_url=http://127.0.0.1:9"]);
+    service.run(&["flow", "deploy", "by-hand"]);
+    let mut follower = Running(
+        service.command(&["logs", "--follow", "by-hand"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap(),
+    );
+    service.run(&["flow", "run", "by-hand"]);
+    let mut line = String::new();
+    BufReader::new(follower.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("msg_"), "{line}");
+    assert_eq!(service.terminate(), Some(0));
+}
+
+/// A process that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A flow whose target does not answer, and is asked once.
+const MANUAL: &str = "flow: by-hand
+source:
+  trigger: manual
+target:
+  connector: nowhere
+  endpoint: /
+  method: POST
+on_error:
+  retry: 0x fixed(1s)
+";
+
+#[test]
+fn a_second_process_on_one_folder_is_told_so() {
+    let service = Service::start();
+    let data = service.folder.path().join("data");
+    let output = kanat().args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data).output().unwrap();
+    let (code, said) = failure(output);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("another kanat process") && said.contains("--data-dir"), "{said}");
+}
+
+#[test]
+fn an_address_in_use_is_named_with_a_way_out() {
+    let service = Service::start();
+    let address = service.url.trim_start_matches("http://");
+    let folder = TempDir::new().unwrap();
+    let (code, said) = failure(kanat().args(["up", "--listen", address]).current_dir(folder.path()).output().unwrap());
+    assert_eq!(code, Some(2));
+    assert!(said.contains(address) && said.contains("--listen"), "{said}");
+}
+
+#[test]
+fn bad_settings_are_named_all_at_once_and_exit_with_2() {
+    let folder = TempDir::new().unwrap();
+    let output = kanat()
+        .args(["up", "--listen", "here", "--body-limit", "0"])
+        .env("KANAT_EGRESS_ALLOW", "10.0.0.0/99")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let (code, said) = failure(output);
+    assert_eq!(code, Some(2));
+    for setting in ["listen", "body_limit", "egress_allow"] {
+        assert!(said.contains(setting), "{said}");
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
+}
+
+#[test]
+fn a_bad_key_is_named_and_not_shown() {
+    let folder = TempDir::new().unwrap();
+    for (variable, setting) in [("KANAT_MASTER_KEY", "master_key"), ("KANAT_BOOTSTRAP_API_KEY", "bootstrap_api_key")] {
+        let mut up = kanat();
+        up.args(["up", "--listen", "127.0.0.1:0"]).env(variable, "not-a-key-at-all").current_dir(folder.path());
+        let (code, said) = failure(up.output().unwrap());
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(setting) && !said.contains("not-a-key-at-all"), "{said}");
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
+}
+
+#[test]
+fn the_settings_that_hold_can_be_shown_without_their_secrets() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("kanat.toml"), "lease_seconds = 7\nbody_limit = 5000\n").unwrap();
+    let output = kanat()
+        .args(["up", "--print-config", "--body-limit", "6000"])
+        .env("KANAT_BOOTSTRAP_API_KEY", KEY)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let printed = text(&output.stdout);
+    assert!(output.status.success());
+    assert!(printed.contains("lease_seconds = 7") && printed.contains("body_limit = 6000"), "{printed}");
+    assert!(printed.contains("bootstrap_api_key = \"********\"") && !printed.contains(KEY), "{printed}");
+}
+
+#[test]
+fn the_first_start_shows_the_owner_s_key_once() {
+    let folder = TempDir::new().unwrap();
+    let start = || {
+        let mut child = kanat()
+            .args(["up", "--listen", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        text(&child.wait_with_output().unwrap().stderr)
+    };
+    assert_eq!(start().matches("shown this once: kanat_ak_").count(), 1);
+    assert!(!start().contains("kanat_ak_"));
+}

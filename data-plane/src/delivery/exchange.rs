@@ -1,0 +1,133 @@
+//! A call to a target as the trace shows it: JSON with the body cut and secrets masked.
+
+use http::{HeaderMap, Method, header};
+use kanat_mapping::json::{self, write_string};
+use kanat_net::outbound::Response;
+use url::Url;
+
+use super::mask::Mask;
+use crate::ingress::{MASK, is_sensitive};
+
+/// Bytes of a body that a trace keeps.
+const BODY_LIMIT: usize = 16 << 10;
+
+/// `{method, url, headers, body}`.
+pub(crate) fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u8], mask: &Mask) -> String {
+    let mut out = Vec::with_capacity(256 + body.len().min(BODY_LIMIT));
+    out.extend_from_slice(b"{\"method\":");
+    write_string(method.as_str(), &mut out);
+    out.extend_from_slice(b",\"url\":");
+    write_string(&mask.apply(url.as_str()), &mut out);
+    write_rest(headers, body, false, mask, &mut out);
+    text(out)
+}
+
+/// `{status, headers, body}`.
+pub(crate) fn response(response: &Response, mask: &Mask) -> String {
+    let mut out = Vec::with_capacity(256 + response.body.len().min(BODY_LIMIT));
+    out.extend_from_slice(b"{\"status\":");
+    out.extend_from_slice(response.status.to_string().as_bytes());
+    write_rest(&response.headers, &response.body, response.truncated, mask, &mut out);
+    text(out)
+}
+
+fn write_rest(headers: &HeaderMap, body: &[u8], truncated: bool, mask: &Mask, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"headers\":{");
+    write_headers(headers, mask, out);
+    out.push(b'}');
+    if !body.is_empty() {
+        out.extend_from_slice(b",\"body\":");
+        let cut = write_body(headers, body, mask, out);
+        if cut || truncated {
+            out.extend_from_slice(b",\"truncated\":true");
+        }
+    }
+    out.push(b'}');
+}
+
+fn write_headers(headers: &HeaderMap, mask: &Mask, out: &mut Vec<u8>) {
+    for (at, (name, value)) in headers.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(name.as_str(), out);
+        out.push(b':');
+        if value.is_sensitive() || is_sensitive(name.as_str()) {
+            write_string(MASK, out);
+        } else {
+            write_string(&mask.apply(&String::from_utf8_lossy(value.as_bytes())), out);
+        }
+    }
+}
+
+/// JSON stands as it is, anything else as a string; `true` when the body was cut.
+fn write_body(headers: &HeaderMap, body: &[u8], mask: &Mask, out: &mut Vec<u8>) -> bool {
+    let cut = body.len() > BODY_LIMIT;
+    // A secret across the cut would show its beginning: mask before cutting.
+    let head = String::from_utf8_lossy(&body[..body.len().min(BODY_LIMIT + mask.longest())]);
+    let masked = mask.apply(&head);
+    let untouched = !cut && matches!(masked, std::borrow::Cow::Borrowed(_));
+    if untouched && is_json(headers) && json::check(body, json::MAX_DEPTH).is_ok() {
+        out.extend_from_slice(body);
+    } else {
+        write_string(&masked[..masked.floor_char_boundary(BODY_LIMIT)], out);
+    }
+    cut
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// What was written is UTF-8: every part of it came from a `str`, or passed the JSON check.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn shows_json_as_it_is_and_text_as_a_string() {
+        let mask = Mask::new(&[]);
+        let url: Url = "https://erp.example/orders?a=1".parse().unwrap();
+        let sent = headers(&[("content-type", "application/json"), ("x-a", "1")]);
+        assert_eq!(
+            request(&Method::POST, &url, &sent, br#"{"n": 1.10}"#, &mask),
+            r#"{"method":"POST","url":"https://erp.example/orders?a=1","headers":{"content-type":"application/json","x-a":"1"},"body":{"n": 1.10}}"#
+        );
+        let got = Response {
+            status: 503,
+            headers: headers(&[("content-type", "text/plain")]),
+            body: Bytes::from_static(b"busy \xff"),
+            truncated: true,
+        };
+        assert_eq!(
+            response(&got, &mask),
+            "{\"status\":503,\"headers\":{\"content-type\":\"text/plain\"},\"body\":\"busy \u{fffd}\",\"truncated\":true}"
+        );
+    }
+
+    #[test]
+    fn cuts_bodies_and_hides_secrets_even_across_the_cut() {
+        let mask = Mask::new(&["s3cret".to_owned()]);
+        let mut body = vec![b'x'; BODY_LIMIT - 3];
+        body.extend_from_slice(b"s3cret and more");
+        let url: Url = "https://erp.example/?key=s3cret".parse().unwrap();
+        let sent =
+            headers(&[("authorization", "Bearer t"), ("x-mine", "a s3cret b"), ("content-type", "application/json")]);
+        let shown = request(&Method::POST, &url, &sent, &body, &mask);
+        assert!(!shown.contains("s3c") && !shown.contains("Bearer t"), "{shown}");
+        assert!(shown.contains("\"truncated\":true") && shown.len() < BODY_LIMIT + 400);
+        let json = request(&Method::POST, &url, &sent, br#"{"a":"s3cret"}"#, &mask);
+        assert!(json.ends_with(r#""body":"{\"a\":\"********\"}"}"#), "{json}");
+    }
+}

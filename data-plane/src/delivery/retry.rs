@@ -1,0 +1,149 @@
+//! Whether a failed attempt is followed by another, and when.
+
+use kanat_flow::retry::Policy;
+use kanat_message_log::Outcome;
+use kanat_model::Timestamp;
+use kanat_model::message::{ErrorKind, Failure};
+use kanat_net::outbound::Response;
+use kanat_proto::plan::v1::FlowPlan;
+
+use super::retry_after;
+use crate::work::Work;
+
+/// What becomes of a message whose attempt failed; `answer` is the target's, when it gave one.
+pub(super) fn decide(
+    work: &Work,
+    plan: &FlowPlan,
+    failure: &Failure,
+    answer: Option<&Response>,
+    now: Timestamp,
+) -> Outcome {
+    let policy = Policy::from_plan(&plan.retry.unwrap_or_default());
+    let number = work.attempt();
+    if number >= work.max_attempts || !may_pass(policy, failure.kind, answer.map(|answer| answer.status)) {
+        return Outcome::DeadLetter;
+    }
+    // A dead letter that a person retried begins its schedule anew.
+    let before = work.max_attempts.saturating_sub(policy.count.saturating_add(1));
+    let planned = policy.delay(number.saturating_sub(before), jitter());
+    let asked = answer.and_then(|answer| retry_after::asked(answer.status, &answer.headers, now));
+    Outcome::Retry { due: now.after(asked.map_or(planned, |asked| planned.max(asked))) }
+}
+
+/// Whether the same message may fare better another time.
+fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
+    match kind {
+        ErrorKind::Network | ErrorKind::Timeout => true,
+        ErrorKind::Status => {
+            !policy.transient_only || status.is_some_and(|status| matches!(status, 408 | 425 | 429 | 500..=599))
+        }
+        ErrorKind::Mapping
+        | ErrorKind::Egress
+        | ErrorKind::Rejected
+        | ErrorKind::Configuration
+        | ErrorKind::Adapter => false,
+    }
+}
+
+/// A number in 0 to 1, from the random part of a UUID.
+fn jitter() -> f64 {
+    let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
+    f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use http::HeaderMap;
+    use kanat_proto::plan::v1::Retry;
+    use kanat_proto::plan::v1::retry::Backoff;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn plan(transient_only: bool) -> FlowPlan {
+        let retry = Retry { count: 3, backoff: Backoff::Exponential.into(), duration_ms: 1000, transient_only };
+        FlowPlan { retry: Some(retry), ..FlowPlan::default() }
+    }
+
+    fn work(attempts: u32, max_attempts: u32) -> Work {
+        Work { attempts, max_attempts, ..Work::default() }
+    }
+
+    fn failure(kind: ErrorKind) -> Failure {
+        Failure { kind, message: String::new(), field: None, expression: None }
+    }
+
+    fn answer(status: u16, retry_after: &str) -> Response {
+        let mut headers = HeaderMap::new();
+        if !retry_after.is_empty() {
+            headers.insert("retry-after", retry_after.parse().unwrap());
+        }
+        Response { status, headers, body: Bytes::new(), truncated: false }
+    }
+
+    /// Milliseconds until the next attempt, without jitter's tenth; `None` for a dead letter.
+    fn wait(work: &Work, plan: &FlowPlan, kind: ErrorKind, answer: Option<&Response>) -> Option<u128> {
+        match decide(work, plan, &failure(kind), answer, NOW) {
+            Outcome::Retry { due } => Some(due.since(NOW).as_millis() * 10 / 11 / 1000 * 1000 + 1000),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn waits_grow_until_the_attempts_are_used_up() {
+        let waits: Vec<bool> =
+            (0..4).map(|done| wait(&work(done, 4), &plan(false), ErrorKind::Network, None).is_some()).collect();
+        assert_eq!(waits, [true, true, true, false]);
+        for (done, base) in [(0, 1000), (1, 2000), (2, 4000)] {
+            let Outcome::Retry { due } = decide(&work(done, 4), &plan(false), &failure(ErrorKind::Timeout), None, NOW)
+            else {
+                panic!("no retry after attempt {done}")
+            };
+            let wait = due.since(NOW).as_millis();
+            assert!((base..=base + base / 10).contains(&wait), "{wait}");
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_that_is_retried_begins_anew() {
+        let Outcome::Retry { due } = decide(&work(4, 8), &plan(false), &failure(ErrorKind::Network), None, NOW) else {
+            panic!("no retry")
+        };
+        assert!((1000..=1100).contains(&due.since(NOW).as_millis()));
+    }
+
+    #[test]
+    fn retry_after_makes_a_wait_longer_never_shorter() {
+        let due =
+            |answer: &Response| match decide(&work(0, 4), &plan(false), &failure(ErrorKind::Status), Some(answer), NOW)
+            {
+                Outcome::Retry { due } => due.since(NOW).as_secs(),
+                _ => panic!("no retry"),
+            };
+        assert_eq!(due(&answer(429, "120")), 120);
+        assert_eq!(due(&answer(503, "0")), 1);
+        assert_eq!(due(&answer(500, "120")), 1);
+        assert_eq!(due(&answer(429, "99999999")), 86_400);
+    }
+
+    #[test]
+    fn what_cannot_pass_is_not_tried_again() {
+        for kind in [ErrorKind::Mapping, ErrorKind::Egress, ErrorKind::Rejected, ErrorKind::Configuration] {
+            assert_eq!(wait(&work(0, 4), &plan(false), kind, None), None);
+        }
+    }
+
+    #[test]
+    fn retry_on_transient_gives_up_on_other_answers() {
+        let retried = |transient_only, status| {
+            wait(&work(0, 4), &plan(transient_only), ErrorKind::Status, Some(&answer(status, ""))).is_some()
+        };
+        for status in [408, 425, 429, 500, 502, 503, 504] {
+            assert!(retried(true, status), "{status}");
+        }
+        for status in [301, 400, 401, 404, 409, 422] {
+            assert!(!retried(true, status) && retried(false, status), "{status}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The records of one attempt, in the order of its stages.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use kanat_engine::Program;
+use kanat_message_log::{Outcome, TraceRecord};
+use kanat_model::Timestamp;
+use kanat_model::message::{ErrorKind, Failure};
+
+use super::Attempt;
+use crate::work::Work;
+
+pub(super) struct Trace {
+    attempt: u32,
+    begun: Timestamp,
+    records: Vec<TraceRecord>,
+}
+
+impl Trace {
+    /// Begins with the record that the message came in, when this is its first attempt.
+    pub fn begin(work: &Work, program: &Program, now: Timestamp) -> Self {
+        let mut trace = Self { attempt: work.attempt(), begun: now, records: Vec::with_capacity(4) };
+        if work.attempts == 0 {
+            let waited = millis(now.since(work.received_at).as_millis());
+            trace.push(Record { at: work.received_at, ..Record::new("received", work.source.as_str(), "ok", waited) });
+        }
+        if !program.plan().when.is_empty() {
+            trace.records.reserve(1);
+        }
+        trace
+    }
+
+    /// The condition of a flow that has one.
+    pub fn validated(&mut self, name: &str, status: &'static str, begun: Instant, error: Option<String>) {
+        let record = Record::new("validated", name, status, since(begun));
+        self.push(Record { at: self.begun, error, ..record });
+    }
+
+    pub fn mapped(&mut self, program: &Program, begun: Instant) {
+        if !program.plan().when.is_empty() {
+            self.validated("when", "ok", begun, None);
+        }
+        if program.plan().mapping.is_some() {
+            self.push(Record { at: self.begun, ..Record::new("mapped", "mapping", "ok", since(begun)) });
+        }
+    }
+
+    /// What ended the attempt before anything was sent.
+    pub fn refused(&mut self, failure: &Failure, begun: Instant) {
+        let error = Some(failure.message.clone());
+        let (stage, name) = match (failure.kind, failure.field.as_deref()) {
+            (ErrorKind::Mapping, Some(field @ ("when" | "ordering_key" | "idempotency_key"))) => {
+                return self.validated(field, "failed", begun, error);
+            }
+            (ErrorKind::Mapping, Some(field)) if !field.starts_with("target.") => ("mapped", field.to_owned()),
+            (_, field) => ("delivery", field.unwrap_or("request").to_owned()),
+        };
+        let record = Record::new(stage, &name, "failed", since(begun));
+        self.push(Record { at: self.begun, error, ..record });
+    }
+
+    pub fn delivery(
+        &mut self,
+        begun: (Timestamp, Instant),
+        request: String,
+        response: Option<String>,
+        error: Option<String>,
+    ) {
+        let status = if error.is_some() { "failed" } else { "ok" };
+        let record = Record::new("delivery", "target", status, since(begun.1));
+        self.push(Record { at: begun.0, request: Some(request), response, error, ..record });
+    }
+
+    /// Adds what comes next, and closes the attempt.
+    pub fn end(mut self, outcome: Outcome, output: Option<Bytes>, failure: Option<Failure>) -> Attempt {
+        let at = Timestamp::now();
+        let error = failure.as_ref().map(|failure| failure.message.clone());
+        match &outcome {
+            Outcome::Retry { due } => {
+                let response = Some(format!("{{\"due\":\"{due}\"}}"));
+                let record = Record::new("retry_scheduled", "on_error", "ok", 0);
+                self.push(Record { at, response, error, ..record });
+            }
+            Outcome::DeadLetter => {
+                self.push(Record { at, error, ..Record::new("dead_lettered", "on_error", "failed", 0) });
+            }
+            Outcome::Delivered | Outcome::Filtered | Outcome::Release { .. } => {}
+        }
+        Attempt { number: self.attempt, outcome, output, failure, trace: self.records }
+    }
+
+    fn push(&mut self, record: Record<'_>) {
+        self.records.push(TraceRecord {
+            at: record.at,
+            stage: record.stage.to_owned(),
+            name: record.name.to_owned(),
+            status: record.status.to_owned(),
+            duration_ms: record.duration_ms,
+            request: record.request,
+            response: record.response,
+            error: record.error,
+            attempt: self.attempt,
+        });
+    }
+}
+
+struct Record<'a> {
+    at: Timestamp,
+    stage: &'static str,
+    name: &'a str,
+    status: &'static str,
+    duration_ms: u32,
+    request: Option<String>,
+    response: Option<String>,
+    error: Option<String>,
+}
+
+impl<'a> Record<'a> {
+    fn new(stage: &'static str, name: &'a str, status: &'static str, duration_ms: u32) -> Self {
+        let at = Timestamp::from_millis(0);
+        Self { at, stage, name, status, duration_ms, request: None, response: None, error: None }
+    }
+}
+
+fn since(begun: Instant) -> u32 {
+    millis(begun.elapsed().as_millis())
+}
+
+fn millis(millis: u128) -> u32 {
+    u32::try_from(millis).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,160 @@
+//! Reads a request's body within its bounds, and undoes its content encoding within the same bounds.
+
+use std::io::Read;
+
+use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use kanat_net::body::BoxError;
+
+use super::admission::{NoRoom, Room};
+
+/// Bytes of a body that is rather copied than kept as a slice of what was read.
+const SHORT: usize = 8 << 10;
+
+/// Why a body is not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    #[error("content encoding {0:?} is not supported: gzip and identity are")]
+    Encoding(String),
+    #[error("the body is not valid gzip")]
+    Gzip,
+    #[error("the body broke off")]
+    Broken,
+}
+
+/// The body as it was before its content encoding; the room's limit bounds its bytes on the wire and decoded.
+pub(crate) async fn read<B>(headers: &HeaderMap, body: B, room: &mut Room) -> Result<Bytes, Refused>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let coding = coding(headers)?;
+    let raw = collect(body, room).await?;
+    match coding {
+        Coding::Identity => Ok(raw),
+        Coding::Gzip => gunzip(&raw, room),
+    }
+}
+
+/// Most bodies come in one piece.
+async fn collect<B>(body: B, room: &mut Room) -> Result<Bytes, Refused>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let mut body = std::pin::pin!(body);
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        // What follows the data are trailers.
+        let Ok(data) = frame.map_err(|_| Refused::Broken)?.into_data() else { continue };
+        room.grow(first.len() + all.len() + data.len())?;
+        if first.is_empty() && all.is_empty() {
+            first = data;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    if !all.is_empty() {
+        return Ok(all.freeze());
+    }
+    // A short piece would keep the connection's whole buffer for as long as its message waits.
+    Ok(if first.len() < SHORT { Bytes::copy_from_slice(&first) } else { first })
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Coding {
+    Identity,
+    Gzip,
+}
+
+fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
+    let mut found = Coding::Identity;
+    for value in headers.get_all(header::CONTENT_ENCODING) {
+        let text = value.to_str().unwrap_or("unreadable");
+        for name in text.split(',').map(str::trim) {
+            match name.to_ascii_lowercase().as_str() {
+                "" | "identity" => {}
+                "gzip" | "x-gzip" if found == Coding::Identity => found = Coding::Gzip,
+                _ => return Err(Refused::Encoding(text.to_owned())),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn gunzip(raw: &[u8], room: &mut Room) -> Result<Bytes, Refused> {
+    // How far it swells is not known before: room for the worst is taken while it does.
+    room.grow(room.limit())?;
+    let bound = u64::try_from(room.limit()).unwrap_or(u64::MAX).saturating_add(1);
+    let mut out = Vec::new();
+    MultiGzDecoder::new(raw).take(bound).read_to_end(&mut out).map_err(|_| Refused::Gzip)?;
+    room.grow(out.len())?;
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingress::Admission;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use http::HeaderValue;
+    use std::io::Write;
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    async fn taken(encoding: &'static str, body: Vec<u8>, limit: usize) -> Result<Bytes, Refused> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
+        let mut room = Admission::new(limit, 0).admit(None).unwrap();
+        read(&headers, kanat_net::body::full(body), &mut room).await
+    }
+
+    #[tokio::test]
+    async fn gzip_is_undone_and_identity_left() {
+        assert_eq!(taken("gzip", gzip(b"{}"), 100).await.unwrap(), "{}");
+        assert_eq!(taken("identity", b"{}".to_vec(), 2).await.unwrap(), "{}");
+    }
+
+    #[tokio::test]
+    async fn pieces_are_put_together_up_to_the_limit() {
+        let pieces = |count: usize| {
+            let frames =
+                (0..count).map(|_| Ok::<_, BoxError>(http_body::Frame::data(Bytes::from_static(b"0123456789"))));
+            http_body_util::StreamBody::new(futures::stream::iter(frames))
+        };
+        let mut room = Admission::new(30, 0).admit(None).unwrap();
+        let headers = HeaderMap::new();
+        assert_eq!(read(&headers, pieces(3), &mut room).await.unwrap(), "0123456789".repeat(3));
+        assert_eq!(read(&headers, pieces(4), &mut room).await, Err(NoRoom::TooLarge { limit: 30 }.into()));
+    }
+
+    #[tokio::test]
+    async fn a_small_body_that_swells_past_the_limit_is_refused() {
+        let bomb = gzip(&vec![b' '; 10 << 20]);
+        assert!(bomb.len() < 1 << 16);
+        assert_eq!(taken("gzip", bomb, 1 << 16).await, Err(NoRoom::TooLarge { limit: 1 << 16 }.into()));
+    }
+
+    #[tokio::test]
+    async fn broken_gzip_and_other_encodings_are_refused() {
+        let mut cut = gzip(b"hello hello hello");
+        cut.truncate(cut.len() - 5);
+        assert_eq!(taken("gzip", cut, 100).await, Err(Refused::Gzip));
+        assert_eq!(taken("gzip", b"plain".to_vec(), 100).await, Err(Refused::Gzip));
+        assert_eq!(taken("br", b"x".to_vec(), 100).await, Err(Refused::Encoding("br".to_owned())));
+        assert_eq!(taken("gzip, gzip", b"x".to_vec(), 100).await, Err(Refused::Encoding("gzip, gzip".to_owned())));
+    }
+}

@@ -1,0 +1,240 @@
+//! An inbound body as the JSON that a flow works on, by its content type: JSON as it is, a form as an object, text and XML
+//! as a string, anything else as `{"base64": "..."}`.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use kanat_mapping::json;
+use url::form_urlencoded;
+
+/// What a body is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Form,
+    Text(Charset),
+    Opaque,
+    /// No content type: JSON if it parses, else text.
+    Undeclared,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    Utf8,
+    Latin1,
+    /// One that is not read here: the bytes are kept.
+    Other,
+}
+
+/// A form of more fields is no form that a person or a program fills in.
+const MAX_FIELDS: usize = 10_000;
+
+/// A body that is not what it is declared to be.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Malformed {
+    #[error("the body is not valid JSON: {message} at line {line}, column {column}")]
+    Json { line: usize, column: usize, message: String },
+    #[error("the form has more than {MAX_FIELDS} fields")]
+    Form,
+}
+
+/// The payload of `body`; `None` when the body is the payload as it stands.
+pub(crate) fn payload(content_type: Option<&str>, body: &Bytes) -> Result<Option<Bytes>, Malformed> {
+    match kind(content_type) {
+        Kind::Json if is_blank(body) => Ok(Some(Bytes::from_static(b"null"))),
+        Kind::Json => check(body).map(|()| None),
+        Kind::Form => form(body).map(Some),
+        Kind::Text(charset) => Ok(Some(text(charset, body))),
+        Kind::Opaque => Ok(Some(base64(body))),
+        Kind::Undeclared if is_blank(body) => Ok(Some(Bytes::from_static(b"null"))),
+        Kind::Undeclared => match check(body) {
+            Ok(()) => Ok(None),
+            Err(_) => Ok(Some(text(Charset::Utf8, body))),
+        },
+    }
+}
+
+fn kind(content_type: Option<&str>) -> Kind {
+    let Some(content_type) = content_type.map(str::trim).filter(|text| !text.is_empty()) else {
+        return Kind::Undeclared;
+    };
+    let mut parts = content_type.split(';');
+    let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+    let charset = charset(parts);
+    match essence.as_str() {
+        "application/json" | "text/json" => Kind::Json,
+        "application/x-www-form-urlencoded" => Kind::Form,
+        "application/xml" => Kind::Text(charset),
+        other if other.ends_with("+json") => Kind::Json,
+        other if other.starts_with("text/") || other.ends_with("+xml") => Kind::Text(charset),
+        _ => Kind::Opaque,
+    }
+}
+
+fn charset<'a>(parameters: impl Iterator<Item = &'a str>) -> Charset {
+    let named = parameters
+        .filter_map(|parameter| parameter.split_once('='))
+        .find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))
+        .map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase());
+    match named.as_deref() {
+        None | Some("" | "utf-8" | "utf8" | "us-ascii" | "ascii") => Charset::Utf8,
+        Some("iso-8859-1" | "latin1") => Charset::Latin1,
+        Some(_) => Charset::Other,
+    }
+}
+
+fn is_blank(body: &[u8]) -> bool {
+    body.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+fn check(body: &[u8]) -> Result<(), Malformed> {
+    json::check(body, json::MAX_DEPTH).map_err(|error| Malformed::Json {
+        line: error.line,
+        column: error.column,
+        message: error.message,
+    })
+}
+
+/// Names in the order of their first appearance; a repeated one holds a list.
+fn form(body: &[u8]) -> Result<Bytes, Malformed> {
+    let members = members(body)?;
+    let mut out = Vec::with_capacity(body.len() + body.len() / 2 + 2);
+    write_members(&members, &mut out);
+    Ok(out.into())
+}
+
+/// The pairs of a form or a query by name.
+pub(super) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
+    let mut order: Vec<(String, Vec<String>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (count, (name, value)) in form_urlencoded::parse(text).enumerate() {
+        if count == MAX_FIELDS {
+            return Err(Malformed::Form);
+        }
+        match places.get(name.as_ref()) {
+            Some(place) => order[*place].1.push(value.into_owned()),
+            None => {
+                places.insert(name.to_string(), order.len());
+                order.push((name.into_owned(), vec![value.into_owned()]));
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// An object of strings, or lists of strings where a name has several.
+pub(super) fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (at, (name, values)) in members.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        json::write_string(name, out);
+        out.push(b':');
+        match values.as_slice() {
+            [one] => json::write_string(one, out),
+            many => {
+                out.push(b'[');
+                for (at, value) in many.iter().enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    json::write_string(value, out);
+                }
+                out.push(b']');
+            }
+        }
+    }
+    out.push(b'}');
+}
+
+fn text(charset: Charset, body: &[u8]) -> Bytes {
+    let decoded = match charset {
+        Charset::Utf8 => std::str::from_utf8(body).ok().map(str::to_owned),
+        Charset::Latin1 => Some(body.iter().map(|byte| char::from(*byte)).collect()),
+        Charset::Other => None,
+    };
+    let Some(decoded) = decoded else { return base64(body) };
+    let mut out = Vec::with_capacity(decoded.len() + decoded.len() / 8 + 2);
+    json::write_string(&decoded, &mut out);
+    out.into()
+}
+
+fn base64(body: &[u8]) -> Bytes {
+    format!("{{\"base64\":\"{}\"}}", BASE64_STANDARD.encode(body)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(content_type: &str, body: &[u8]) -> String {
+        let body = Bytes::copy_from_slice(body);
+        let made = payload((!content_type.is_empty()).then_some(content_type), &body).unwrap();
+        String::from_utf8(made.unwrap_or(body).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn json_stays_as_it_came() {
+        let body = r#" {"a": 9007199254740993, "b": 1.10} "#;
+        for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json", ""] {
+            assert_eq!(of(content_type, body.as_bytes()), body);
+        }
+    }
+
+    #[test]
+    fn an_empty_body_is_null() {
+        assert_eq!([of("application/json", b""), of("", b""), of("application/json", b" \n")], ["null"; 3]);
+        assert_eq!(of("text/plain", b""), r#""""#);
+        assert_eq!(of("application/x-www-form-urlencoded", b""), "{}");
+        assert_eq!(of("application/octet-stream", b""), r#"{"base64":""}"#);
+    }
+
+    #[test]
+    fn malformed_json_is_refused_with_its_place() {
+        let refused = payload(Some("application/json"), &Bytes::from_static(b"{\n  \"a\": tru\n}")).unwrap_err();
+        assert!(matches!(refused, Malformed::Json { line: 2, .. }), "{refused}");
+        for body in [b"{'a':1}".as_slice(), b"[1,]", b"{}{}", b"\"\xff\"", b"NaN", b"01"] {
+            assert!(payload(Some("application/json"), &Bytes::copy_from_slice(body)).is_err(), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_an_object_whose_repeated_names_are_lists() {
+        let body = b"z=1&a=caf%C3%A9+noir&z=2&empty=&flag&q=%22";
+        let expected = r#"{"z":["1","2"],"a":"café noir","empty":"","flag":"","q":"\""}"#;
+        assert_eq!(of("application/x-www-form-urlencoded; charset=UTF-8", body), expected);
+    }
+
+    #[test]
+    fn a_form_has_at_most_ten_thousand_fields() {
+        let body = |fields: usize| Bytes::from("a=1&".repeat(fields));
+        let form = Some("application/x-www-form-urlencoded");
+        assert!(payload(form, &body(10_000)).is_ok());
+        assert_eq!(payload(form, &body(10_001)), Err(Malformed::Form));
+    }
+
+    #[test]
+    fn text_and_xml_are_strings() {
+        assert_eq!(of("text/csv", "a;\"ü\"\n".as_bytes()), r#""a;\"ü\"\n""#);
+        assert_eq!(of("application/soap+xml", b"<a/>"), r#""<a/>""#);
+        assert_eq!(of("text/plain; charset=iso-8859-1", b"\xfc"), r#""ü""#);
+        assert_eq!(of("text/plain", b"\xff"), r#"{"base64":"/w=="}"#);
+        assert_eq!(of("text/plain; charset=utf-16", b"a\0"), r#"{"base64":"YQA="}"#);
+    }
+
+    #[test]
+    fn without_a_content_type_it_is_json_if_it_parses_else_a_string() {
+        assert_eq!(of("", b"[1]"), "[1]");
+        assert_eq!(of("", b"[1"), r#""[1""#);
+        assert_eq!(of("", b"\xff\xfe"), r#"{"base64":"//4="}"#);
+    }
+
+    #[test]
+    fn anything_else_is_base64() {
+        assert_eq!(of("image/png", b"\x89PNG"), r#"{"base64":"iVBORw=="}"#);
+        assert_eq!(of("multipart/form-data; boundary=x", b"--x--"), r#"{"base64":"LS14LS0="}"#);
+    }
+}

@@ -1,0 +1,139 @@
+//! The document that expressions see as `trigger`: headers, query, method and time of the request. What would let its
+//! reader act as the sender is masked before it is stored.
+
+use http::{HeaderMap, Method, header};
+use kanat_mapping::json::write_string;
+use kanat_model::Timestamp;
+use kanat_proto::plan::v1::Verify;
+
+use super::payload::{self, Malformed};
+
+/// Stands where a secret stood.
+pub(crate) const MASK: &str = "********";
+
+const SENSITIVE: [&str; 8] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "x-auth-token",
+    "x-access-token",
+    "x-webhook-token",
+];
+
+/// What of a request becomes the document.
+pub(crate) struct Received<'a> {
+    pub method: &'a Method,
+    pub headers: &'a HeaderMap,
+    /// Undecoded, without the `?`.
+    pub query: &'a str,
+    pub at: Timestamp,
+    /// Its header or query parameter may be the secret itself.
+    pub verify: Option<&'a Verify>,
+}
+
+/// The document as JSON; errors when the query has more parameters than a form may have fields.
+pub(crate) fn document(received: &Received<'_>) -> Result<Vec<u8>, Malformed> {
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(b"{\"headers\":{");
+    write_headers(received, &mut out);
+    out.extend_from_slice(b"},\"query\":");
+    write_query(received, &mut out)?;
+    out.extend_from_slice(b",\"method\":");
+    write_string(received.method.as_str(), &mut out);
+    out.extend_from_slice(b",\"path_params\":{},\"received_at\":");
+    write_string(&received.at.to_string(), &mut out);
+    out.push(b'}');
+    Ok(out)
+}
+
+/// Whether a header's value may not be shown.
+pub(crate) fn is_sensitive(name: &str) -> bool {
+    SENSITIVE.contains(&name) || name == header::SET_COOKIE.as_str()
+}
+
+fn write_headers(received: &Received<'_>, out: &mut Vec<u8>) {
+    let secret = token_place(received.verify).map(|verify| verify.header.to_ascii_lowercase());
+    for (at, name) in received.headers.keys().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(name.as_str(), out);
+        out.push(b':');
+        if is_sensitive(name.as_str()) || secret.as_deref() == Some(name.as_str()) {
+            write_string(MASK, out);
+            continue;
+        }
+        let mut values = received.headers.get_all(name).iter();
+        let first = values.next().map(|value| text(value.as_bytes())).unwrap_or_default();
+        write_string(
+            &values.fold(first, |joined, value| (joined.into_owned() + ", " + &text(value.as_bytes())).into()),
+            out,
+        );
+    }
+}
+
+fn write_query(received: &Received<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    if received.query.is_empty() {
+        out.extend_from_slice(b"{}");
+        return Ok(());
+    }
+    let mut members = payload::members(received.query.as_bytes())?;
+    if let Some(verify) = token_place(received.verify) {
+        for (_, values) in members.iter_mut().filter(|(name, _)| *name == verify.query) {
+            values.fill(MASK.to_owned());
+        }
+    }
+    payload::write_members(&members, out);
+    Ok(())
+}
+
+fn token_place(verify: Option<&Verify>) -> Option<&Verify> {
+    verify.filter(|verify| verify.scheme == "token")
+}
+
+/// A header value is bytes; those that are no UTF-8 are read as Latin-1.
+fn text(value: &[u8]) -> std::borrow::Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.into(),
+        Err(_) => value.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderName, HeaderValue};
+
+    fn of(headers: &[(&str, &[u8])], query: &str, verify: Option<&Verify>) -> String {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value).unwrap());
+        }
+        let at = Timestamp::from_millis(1_769_847_300_123);
+        let received = Received { method: &Method::POST, headers: &map, query, at, verify };
+        String::from_utf8(document(&received).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn shows_lower_case_headers_and_query_lists() {
+        assert_eq!(
+            of(&[("X-Shop", b"eu"), ("X-Shop", b"\xfc")], "a=1&b=%20&a=2", None),
+            r#"{"headers":{"x-shop":"eu, ü"},"query":{"a":["1","2"],"b":" "},"method":"POST","path_params":{},"received_at":"2026-01-31T08:15:00.123Z"}"#
+        );
+    }
+
+    #[test]
+    fn masks_what_opens_doors() {
+        let verify =
+            Verify { scheme: "token".into(), header: "X-Key".into(), query: "key".into(), ..Verify::default() };
+        let document = of(
+            &[("Authorization", b"s3cret"), ("Cookie", b"s3cret"), ("x-key", b"s3cret")],
+            "key=s3cret&a=1",
+            Some(&verify),
+        );
+        assert!(!document.contains("s3cret"), "{document}");
+        assert!(document.contains(r#""query":{"key":"********","a":"1"}"#), "{document}");
+    }
+}

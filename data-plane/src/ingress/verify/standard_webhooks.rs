@@ -1,0 +1,42 @@
+//! Scheme `standard-webhooks`: `<id>.<timestamp>.<body>` signed, as standardwebhooks.com and Svix say.
+
+use std::time::Duration;
+
+use kanat_model::Secret;
+
+use super::signature::{from_base64, matches};
+use super::{Inbound, Refusal, Verified, fresh};
+
+pub(super) fn check(
+    secrets: &[Secret<String>],
+    inbound: &Inbound<'_>,
+    tolerance: Duration,
+) -> Result<Verified, Refusal> {
+    let id = header(inbound, "webhook-id", "svix-id")?;
+    let stamp = header(inbound, "webhook-timestamp", "svix-timestamp")?.trim();
+    let text = header(inbound, "webhook-signature", "svix-signature")?;
+    let signatures: Vec<Vec<u8>> = text
+        .split_ascii_whitespace()
+        // Other versions, such as `v1a`, are of another kind of key.
+        .filter_map(|one| one.strip_prefix("v1,"))
+        .map(from_base64)
+        .collect::<Result<_, _>>()?;
+    let keys: Vec<Vec<u8>> = secrets.iter().map(|secret| key(secret.expose())).collect();
+    let parts = [id.as_bytes(), b".", stamp.as_bytes(), b".", inbound.body];
+    matches::<sha2::Sha256>(keys.iter().map(Vec::as_slice), &parts, &signatures)?;
+    let window = fresh(stamp, inbound.now, tolerance)?;
+    Ok(Verified { delivery: Some(id.to_owned()), window })
+}
+
+fn header<'a>(inbound: &'a Inbound<'_>, name: &str, former: &str) -> Result<&'a str, Refusal> {
+    match inbound.header(name) {
+        Ok(text) => Ok(text),
+        Err(refusal) => inbound.header(former).map_err(|_| refusal),
+    }
+}
+
+/// `whsec_` and base64; a text that is no base64 is a key as it stands.
+fn key(secret: &str) -> Vec<u8> {
+    let text = secret.strip_prefix("whsec_").unwrap_or(secret);
+    from_base64(text).unwrap_or_else(|_| text.as_bytes().to_vec())
+}

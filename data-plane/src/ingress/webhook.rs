@@ -1,0 +1,236 @@
+//! `/webhooks/receive/<token>`: finds the flow, proves the sender, and answers once the message is durable.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use kanat_engine::Input;
+use kanat_message_log::key;
+use kanat_model::Timestamp;
+use kanat_model::id::MessageId;
+use kanat_net::body::BoxError;
+use kanat_net::{Body, body as bodies};
+use kanat_proto::plan::v1::trigger::Kind;
+use kanat_proto::plan::v1::{Verify, Webhook};
+use kanat_telemetry::spans::{self, Span};
+use sha2::{Digest, Sha256};
+
+use super::admission::{NoRoom, Room};
+use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
+use super::{body, payload, trigger};
+use crate::error::Refusal;
+use crate::pipeline::{Accepted, Arrival};
+use crate::plans::Runnable;
+use crate::service::Shared;
+use crate::trace_context;
+
+/// A sender gets so long for the whole of its body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+const HEADERS_LIMIT: usize = 64 << 10;
+
+/// Answers a request to the webhook of `token`.
+pub(crate) async fn receive<B>(shared: &Shared, token: &str, request: Request<B>) -> Result<Response<Body>, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let begun = Instant::now();
+    let flow = find(shared, token)?;
+    let webhook = webhook(&flow);
+    let verify = webhook.and_then(|webhook| webhook.verify.as_ref());
+    let (parts, incoming) = request.into_parts();
+    match parts.method {
+        Method::POST => {}
+        Method::GET if is_meta(verify) => return challenge(&flow, verify, &parts),
+        _ if is_meta(verify) => return Err(Refusal::method("GET, POST")),
+        _ => return Err(Refusal::method("POST")),
+    }
+    bound_headers(&parts.headers)?;
+    let mut room = shared.admission.admit(incoming.size_hint().exact()).map_err(|full| no_room(&full))?;
+    let body = read(&parts.headers, incoming, &mut room).await?;
+    let now = Timestamp::now();
+    let verified = verify.map(|verify| prove(&flow, verify, &parts, &body, now)).transpose()?;
+    if let Some(challenge) = verify.filter(|verify| verify.scheme == "slack").and(verify::url_verification(&body)) {
+        return Ok(text(challenge));
+    }
+    let arrival = arrive(flow.clone(), verify, verified, &parts, body, now)?;
+    let span = span(&flow, &arrival, &parts.headers);
+    let accepted = shared.pipeline.accept(flow, arrival).await;
+    if let Some(span) = span {
+        span.end(accepted.as_ref().err().map(ToString::to_string));
+    }
+    match accepted {
+        Ok(accepted) => {
+            kanat_failpoint::hit("accept.before_answer");
+            kanat_telemetry::metrics().ack.observe(begun.elapsed());
+            Ok(answer(&accepted))
+        }
+        Err(error) => Err(not_stored(&error)),
+    }
+}
+
+fn find(shared: &Shared, token: &str) -> Result<Runnable, Refusal> {
+    let snapshot = shared.plans.load();
+    let sha256: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+    let found = snapshot.webhook(&sha256, Timestamp::now()).and_then(|flow| {
+        let environment = snapshot.environment(&flow.environment_id)?;
+        Some(Runnable { flow: flow.clone(), environment: environment.clone() })
+    });
+    match found {
+        Some(runnable) => Ok(runnable),
+        None if shared.plans.loaded() => Err(Refusal::new(StatusCode::NOT_FOUND, "no flow has this webhook address")),
+        // It may be the address of a flow that this node has not heard of yet.
+        None => Err(Refusal::unavailable("this node has no plans yet", Duration::from_secs(1))),
+    }
+}
+
+fn webhook(runnable: &Runnable) -> Option<&Webhook> {
+    match runnable.flow.plan().trigger.as_ref()?.kind.as_ref()? {
+        Kind::Webhook(webhook) => Some(webhook),
+        Kind::Manual(_) | Kind::Schedule(_) | Kind::Poll(_) | Kind::Api(_) => None,
+    }
+}
+
+fn is_meta(verify: Option<&Verify>) -> bool {
+    verify.is_some_and(|verify| verify.scheme == "meta")
+}
+
+fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= HEADERS_LIMIT {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"))
+}
+
+async fn read<B>(headers: &HeaderMap, incoming: B, room: &mut Room) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let Ok(outcome) = tokio::time::timeout(BODY_TIMEOUT, body::read(headers, incoming, room)).await else {
+        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
+    };
+    outcome.map_err(|refused| match &refused {
+        body::Refused::NoRoom(full) => no_room(full),
+        body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string()),
+        body::Refused::Gzip | body::Refused::Broken => Refusal::new(StatusCode::BAD_REQUEST, refused.to_string()),
+    })
+}
+
+fn no_room(full: &NoRoom) -> Refusal {
+    match full {
+        NoRoom::TooLarge { .. } => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, full.to_string()),
+        NoRoom::Busy => Refusal::unavailable(full.to_string(), Duration::from_secs(1)),
+    }
+}
+
+fn credentials(runnable: &Runnable, verify: &Verify, now: Timestamp) -> Credentials {
+    use kanat_engine::Resources;
+    let instance = runnable.environment.instance(&runnable.flow.plan().source_instance);
+    Credentials::resolve(verify, instance, now)
+}
+
+fn prove(
+    runnable: &Runnable,
+    verify: &Verify,
+    parts: &Parts,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Verified, Refusal> {
+    let query = parts.uri.query().unwrap_or_default();
+    let inbound = Inbound { headers: &parts.headers, query, body, now };
+    verify::check(verify, &credentials(runnable, verify, now), &inbound)
+        .map_err(|unproved| unauthenticated(runnable, verify, &unproved))
+}
+
+fn unauthenticated(runnable: &Runnable, verify: &Verify, unproved: &Unproved) -> Refusal {
+    if matches!(unproved, Unproved::Unconfigured | Unproved::UnknownScheme) {
+        tracing::warn!(flow.id = %runnable.flow.id, "webhook refused: {unproved}");
+    }
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, unproved.to_string());
+    if verify.scheme == "basic" {
+        refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"webhook\""))
+    } else {
+        refusal
+    }
+}
+
+fn challenge(runnable: &Runnable, verify: Option<&Verify>, parts: &Parts) -> Result<Response<Body>, Refusal> {
+    let Some(verify) = verify else { return Err(Refusal::method("POST")) };
+    let credentials = credentials(runnable, verify, Timestamp::now());
+    verify::challenge(&credentials, parts.uri.query().unwrap_or_default())
+        .map(text)
+        .map_err(|unproved| unauthenticated(runnable, verify, &unproved))
+}
+
+/// Everything of the message that is known before it is stored.
+fn arrive(
+    runnable: Runnable,
+    verify: Option<&Verify>,
+    verified: Option<Verified>,
+    parts: &Parts,
+    raw_body: Bytes,
+    at: Timestamp,
+) -> Result<Arrival, Refusal> {
+    let bad_request = |error: payload::Malformed| Refusal::new(StatusCode::BAD_REQUEST, error.to_string());
+    let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
+    let payload = payload::payload(content_type, &raw_body).map_err(bad_request)?;
+    let query = parts.uri.query().unwrap_or_default();
+    let received = trigger::Received { method: &parts.method, headers: &parts.headers, query, at, verify };
+    let trigger: Bytes = trigger::document(&received).map_err(bad_request)?.into();
+    let id = MessageId::generate();
+    let input = Input { payload: payload.as_ref().unwrap_or(&raw_body), trigger: &trigger, steps: b"", now: at };
+    let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());
+    let mut dedupe = Vec::new();
+    // The two kinds of keys come from different hands, and must not meet.
+    if let Some(key) = keys.idempotency {
+        dedupe.push(key::idempotency(key));
+    }
+    if let Some(Verified { delivery: Some(delivery), window }) = verified {
+        dedupe.push(key::delivery(delivery, window));
+    }
+    let traceparent = trace_context::accept(&parts.headers, &id);
+    Ok(Arrival {
+        id,
+        raw_body,
+        payload,
+        trigger,
+        at,
+        ordering_key: keys.ordering.map(key::ordering),
+        dedupe,
+        traceparent: Some(traceparent),
+    })
+}
+
+/// The storing of a message, as a part of what its sender does.
+fn span(runnable: &Runnable, arrival: &Arrival, headers: &HeaderMap) -> Option<Span> {
+    let (own, caller) = (arrival.traceparent.as_deref()?, trace_context::caller(headers));
+    let span = Span::begin("webhook", spans::Kind::Server, own, caller)?;
+    Some(span.with("kanat.message.id", arrival.id.as_str()).with("kanat.flow.id", runnable.flow.id.as_str()))
+}
+
+fn answer(accepted: &Accepted) -> Response<Body> {
+    let (id, status) = match accepted {
+        Accepted::New(id) => (id, "accepted"),
+        Accepted::Duplicate(id) => (id, "duplicate"),
+    };
+    let mut response = Response::new(bodies::full(format!("{{\"messageId\":\"{id}\",\"status\":\"{status}\"}}")));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn not_stored(error: &kanat_message_log::Error) -> Refusal {
+    tracing::warn!(%error, "a webhook was not accepted: the message log cannot store it");
+    Refusal::unavailable("the message cannot be stored for now", Duration::from_secs(5))
+}
+
+fn text(text: String) -> Response<Body> {
+    let mut response = Response::new(bodies::full(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    // A challenge is the sender's own text: no browser shall take it for a page.
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

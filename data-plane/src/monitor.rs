@@ -1,0 +1,45 @@
+//! What monitoring asks a node: whether it is ready, what it holds, and which plans it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kanat_telemetry::metrics;
+
+use crate::service::Shared;
+
+/// A log that does not answer a readiness probe within this time is not ready.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A cheap handle for probes and metrics.
+#[derive(Clone)]
+pub struct Monitor {
+    shared: Arc<Shared>,
+}
+
+impl Monitor {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Whether messages are taken in and run, and the log answers.
+    pub async fn ready(&self) -> bool {
+        let log = tokio::time::timeout(PROBE_TIMEOUT, self.shared.pipeline.ping());
+        self.shared.is_ready() && matches!(log.await, Ok(Ok(())))
+    }
+
+    /// The node as it is now.
+    pub fn readings(&self) -> metrics::Node {
+        let Shared { plans, pipeline, .. } = &*self.shared;
+        let (environments, usage) = (plans.load(), pipeline.usage());
+        let environments = environments.environments().map(|e| (e.id.to_string(), e.generation));
+        metrics::Node {
+            ready: self.shared.is_ready(),
+            draining: pipeline.is_draining(),
+            in_flight: pipeline.in_flight(),
+            in_memory: usage.messages,
+            memory_bytes: usage.bytes,
+            lanes: usage.lanes,
+            environments: environments.collect(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! One node: its parts, wired, from start to drain.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kanat_auth::Sealer;
+use kanat_message_log::MessageLog;
+use kanat_model::id::{BootId, NodeId};
+use kanat_net::outbound;
+use kanat_proto::node::v1::Load;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::ingress::Admission;
+use crate::monitor::Monitor;
+use crate::pipeline::{self, Pipeline};
+use crate::plans::{self, PlanClient, Plans};
+use crate::service::{Service, Shared};
+
+/// Requests that one target is sent at once, and messages in memory behind them.
+const LANE: (usize, usize) = (64, 1024);
+
+const READY_POLL: Duration = Duration::from_millis(2);
+
+/// What a node is told at its start.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub node_id: NodeId,
+    /// For the plans that last ran.
+    pub data_dir: PathBuf,
+    /// Address that operators reach the node at; may be empty.
+    pub address: String,
+    /// Ids or names of the environments to serve; empty for all.
+    pub environments: Vec<String>,
+    /// Bytes of a request's body, and of what it decompresses to.
+    pub body_limit: usize,
+    /// Bytes that messages on their way to a target may take in memory, and as many again for requests being read.
+    pub memory: usize,
+    /// How long others wait before they take up what a dead node left.
+    pub lease: Duration,
+    /// Version of the build.
+    pub build: String,
+}
+
+impl Options {
+    /// The usual bounds: bodies of 1 MiB, 256 MiB of memory, a lease of 30 s.
+    pub fn new(node_id: NodeId, data_dir: PathBuf) -> Self {
+        Self {
+            node_id,
+            data_dir,
+            address: String::new(),
+            environments: Vec::new(),
+            body_limit: 1 << 20,
+            memory: 256 << 20,
+            lease: Duration::from_secs(30),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// A running node. Dropped without a [`drain`](Self::drain), its messages wait in the log for their lease to run out.
+pub struct DataPlane {
+    shared: Arc<Shared>,
+    drain_requests: watch::Receiver<Option<Duration>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl DataPlane {
+    /// Starts with the plans that last ran, if there are any, and follows the control plane.
+    pub async fn start(
+        options: Options,
+        log: Arc<dyn MessageLog>,
+        control: PlanClient,
+        outbound: outbound::Client,
+        sealer: Arc<Sealer>,
+    ) -> Self {
+        let plans = Plans::new(Arc::clone(&log));
+        let pipeline = Pipeline::new(&pipeline_options(&options), Arc::clone(&log), plans.clone(), outbound);
+        let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
+        let client_options = client_options(&options);
+        let client = plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
+        let drain_requests = client.drain_requests();
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        tasks.spawn(client.run(stop.clone()));
+        pipeline.start();
+        let admission = Admission::new(options.body_limit, options.memory);
+        let shared = Shared { plans, pipeline, admission, leaving: CancellationToken::new() };
+        Self { shared: Arc::new(shared), drain_requests, stop, tasks }
+    }
+
+    /// Answers every path of the data plane.
+    pub fn service(&self) -> Service {
+        Service::new(Arc::clone(&self.shared))
+    }
+
+    /// What probes and metrics ask.
+    pub fn monitor(&self) -> Monitor {
+        Monitor::new(Arc::clone(&self.shared))
+    }
+
+    /// Whether messages are taken in and run: plans are in place, and the log has granted a lease.
+    pub fn ready(&self) -> bool {
+        self.shared.is_ready()
+    }
+
+    /// Waits until messages are taken in and run, for so long at most.
+    pub async fn ready_within(&self, limit: Duration) {
+        let begun = Instant::now();
+        while !self.ready() {
+            if begun.elapsed() > limit {
+                tracing::warn!("the data plane is not ready yet; webhooks are answered with 503 until it is");
+                return;
+            }
+            sleep(READY_POLL).await;
+        }
+    }
+
+    /// Says from now on that the node is not ready, and serves all the same: a proxy in front turns away before anything
+    /// is refused.
+    pub fn leave(&self) {
+        self.shared.leaving.cancel();
+    }
+
+    /// The control plane's wish that the node drains, within that time.
+    pub fn drain_requests(&self) -> watch::Receiver<Option<Duration>> {
+        self.drain_requests.clone()
+    }
+
+    /// Takes nothing more in, finishes what is in flight until `deadline`, hands the rest back, and says so.
+    pub async fn drain(self, deadline: Duration) {
+        self.shared.pipeline.drain(deadline).await;
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+fn pipeline_options(options: &Options) -> pipeline::Options {
+    pipeline::Options {
+        node_id: options.node_id.clone(),
+        lease: options.lease,
+        in_flight: LANE.0,
+        queued: LANE.1,
+        memory: options.memory,
+        largest: options.body_limit.saturating_mul(2),
+        build: options.build.clone(),
+    }
+}
+
+fn client_options(options: &Options) -> plans::client::Options {
+    plans::client::Options {
+        node_id: options.node_id.clone(),
+        boot_id: BootId::generate(),
+        build: options.build.clone(),
+        address: options.address.clone(),
+        environments: options.environments.clone(),
+        data_dir: options.data_dir.clone(),
+    }
+}
+
+fn load_gauge(plans: Plans, pipeline: Arc<Pipeline>) -> plans::client::LoadGauge {
+    Arc::new(move || Load {
+        in_flight: u32::try_from(pipeline.in_flight()).unwrap_or(u32::MAX),
+        ready: plans.loaded() && pipeline.is_ready(),
+        draining: pipeline.is_draining(),
+    })
+}

@@ -1,0 +1,172 @@
+//! From an accepted message to its end: into the log, through its target's lane, and its outcome back into the log.
+//!
+//! A message that finds a slot in its lane runs from memory right after the append; every other one waits in the log until
+//! [`claim`] takes it up. Bounds: the lanes' in messages and bytes; nothing here queues without one.
+
+mod accept;
+mod budget;
+mod claim;
+mod job;
+mod lane;
+mod lease;
+mod run;
+mod tally;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::HeaderValue;
+use kanat_message_log::{Error, MessageLog};
+use kanat_model::id::NodeId;
+use kanat_net::outbound;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::plans::{Plans, Runnable};
+pub(crate) use accept::{Accepted, Arrival};
+pub(crate) use budget::{Budget, Reservation};
+use job::Job;
+use lane::{Lanes, Limits};
+use lease::Leases;
+
+/// What still talks to the log after a drain is given so long.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bounds of the pipeline.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub node_id: NodeId,
+    pub lease: Duration,
+    /// Requests that one target is sent at once.
+    pub in_flight: usize,
+    /// Messages in memory behind those.
+    pub queued: usize,
+    /// Bytes of all messages in memory, and of the largest one.
+    pub memory: usize,
+    pub largest: usize,
+    /// Version of the build, for `User-Agent`.
+    pub build: String,
+}
+
+pub(crate) struct Pipeline {
+    log: Arc<dyn MessageLog>,
+    plans: Plans,
+    outbound: outbound::Client,
+    lanes: Lanes<Box<Job>>,
+    leases: Leases,
+    agent: HeaderValue,
+    /// Messages that are being stored or run.
+    in_flight: AtomicUsize,
+    /// One of them has ended.
+    ended: Notify,
+    /// Bytes that a message may take at most.
+    largest: usize,
+    tasks: TaskTracker,
+    /// No more work is begun.
+    draining: CancellationToken,
+    /// Nothing goes on.
+    stopped: CancellationToken,
+}
+
+impl Pipeline {
+    pub fn new(options: &Options, log: Arc<dyn MessageLog>, plans: Plans, outbound: outbound::Client) -> Arc<Self> {
+        let limits = Limits { in_flight: options.in_flight, queued: options.queued };
+        let agent = format!("kanat/{}", options.build);
+        Arc::new(Self {
+            log,
+            plans,
+            outbound,
+            lanes: Lanes::new(limits, Budget::new(options.memory)),
+            leases: Leases::new(options.node_id.clone(), options.lease),
+            agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
+            in_flight: AtomicUsize::new(0),
+            ended: Notify::new(),
+            largest: options.largest.min(options.memory),
+            tasks: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+        })
+    }
+
+    /// Begins to keep the lease and to claim what waits in the log.
+    pub fn start(self: &Arc<Self>) {
+        let keeper = Arc::clone(self);
+        self.tasks.spawn(async move { keeper.leases.keep(keeper.log.as_ref(), &keeper.stopped).await });
+        let claimer = Arc::clone(self);
+        self.tasks.spawn(async move { claimer.claim_until_drained().await });
+    }
+
+    /// Whether messages are taken and run.
+    pub fn is_ready(&self) -> bool {
+        !self.is_draining() && self.leases.current().is_some()
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// Messages that this node works on now.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// What the lanes hold in memory.
+    pub fn usage(&self) -> lane::Usage {
+        self.lanes.usage()
+    }
+
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.log.ping().await
+    }
+
+    /// Begins no more work, lets what is in flight end until `deadline`, and gives everything else back.
+    pub async fn drain(&self, deadline: Duration) {
+        self.draining.cancel();
+        // What has not begun is not begun here any more; the end of the lease gives it back.
+        drop(self.lanes.clear());
+        if tokio::time::timeout(deadline, self.quiet()).await.is_err() {
+            tracing::warn!(
+                messages = self.in_flight(),
+                "the time to drain is over: messages in flight are handed back"
+            );
+        }
+        self.stopped.cancel();
+        self.leases.hand_back(self.log.as_ref()).await;
+        self.tasks.close();
+        if tokio::time::timeout(STOP_TIMEOUT, self.tasks.wait()).await.is_err() {
+            tracing::warn!("the message log does not answer: stopping without it");
+        }
+    }
+
+    async fn quiet(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.in_flight() == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn begin(self: &Arc<Self>) -> InFlight {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InFlight(Arc::clone(self))
+    }
+}
+
+/// Counts one message until it is dropped.
+struct InFlight(Arc<Pipeline>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_waiters();
+    }
+}
+
+/// The id of the connector instance whose lane a message takes.
+fn target(runnable: &Runnable) -> &str {
+    runnable.flow.plan().target.as_ref().map(|target| target.instance.as_str()).unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! Stores what has come in, and hands it to its lane. The answer to the sender waits for the first, not for the second.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kanat_message_log::{Appended, Dedupe, Error, NewMessage, Place};
+use kanat_model::Timestamp;
+use kanat_model::id::MessageId;
+use kanat_model::message::Trigger;
+use kanat_telemetry::metrics::{Outcome, metrics};
+
+use super::job::Job;
+use super::lane::{From, Slot};
+use super::lease::Hold;
+use super::{Pipeline, target};
+use crate::plans::Runnable;
+use crate::work::{Work, cost};
+
+/// A message that has come in and is not stored yet.
+pub(crate) struct Arrival {
+    pub id: MessageId,
+    pub raw_body: Bytes,
+    /// `None` when the raw body is the payload.
+    pub payload: Option<Bytes>,
+    pub trigger: Bytes,
+    pub at: Timestamp,
+    pub ordering_key: Option<String>,
+    pub dedupe: Vec<Dedupe>,
+    pub traceparent: Option<String>,
+}
+
+/// What became of an arrival; it is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    New(MessageId),
+    /// The message that came first.
+    Duplicate(MessageId),
+}
+
+/// What a message needs to be run at once.
+struct Taken {
+    slot: Slot<Box<Job>>,
+    hold: Arc<Hold>,
+}
+
+impl Pipeline {
+    /// Stores a message and, when there is room, runs it. Returns when it is durable; errors when it is not stored.
+    ///
+    /// When the caller goes away before that, the log gives back what it stored, and a claim finds it.
+    pub async fn accept(self: &Arc<Self>, runnable: Runnable, arrival: Arrival) -> Result<Accepted, Error> {
+        let in_flight = self.begin();
+        let id = arrival.id.clone();
+        let (place, taken) = self.place(&runnable, &arrival);
+        let (message, work) = stored(&runnable, arrival, place);
+        let counts = Arc::clone(&runnable.flow.counts);
+        let appended = self.log.append(message).await.inspect_err(|_| {
+            metrics().append_failures.inc();
+        })?;
+        counts.count(if matches!(appended, Appended::Duplicate(_)) { Outcome::Duplicate } else { Outcome::Accepted });
+        match appended {
+            Appended::Leased(lease) => {
+                if let Some(Taken { slot, hold }) = taken {
+                    self.begin_run(Box::new(Job { lease, hold, slot, runnable, work }), in_flight);
+                }
+                Ok(Accepted::New(id))
+            }
+            Appended::Waiting => Ok(Accepted::New(id)),
+            Appended::Duplicate(first) => Ok(Accepted::Duplicate(first)),
+        }
+    }
+
+    /// Where a message goes: to its lane when there is room, else to the log.
+    fn place(&self, runnable: &Runnable, arrival: &Arrival) -> (Place, Option<Taken>) {
+        if runnable.flow.paused {
+            return (Place::Held, None);
+        }
+        if self.is_draining() {
+            return (Place::Queued, None);
+        }
+        let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
+        let bytes = cost(payload, &arrival.raw_body, &arrival.trigger);
+        let taken = self.leases.current().and_then(|hold| {
+            let slot = self.lanes.reserve(&self.lanes.lane(target(runnable)), bytes, From::Ingress)?;
+            Some(Taken { slot, hold })
+        });
+        match taken {
+            Some(taken) => (Place::Leased(taken.hold.owner().clone()), Some(taken)),
+            None => (Place::Queued, None),
+        }
+    }
+}
+
+/// The message as the log stores it, and as a run needs it.
+fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, Work) {
+    let flow = &runnable.flow;
+    let plan = flow.plan();
+    let max_attempts = plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1));
+    let work = Work {
+        id: arrival.id.clone(),
+        source: Trigger::Webhook,
+        payload: arrival.payload.clone().unwrap_or_else(|| arrival.raw_body.clone()),
+        raw_body: arrival.raw_body.clone(),
+        trigger: arrival.trigger.clone(),
+        steps: Bytes::new(),
+        received_at: arrival.at,
+        attempts: 0,
+        max_attempts,
+        traceparent: arrival.traceparent.clone(),
+    };
+    let message = NewMessage {
+        id: arrival.id,
+        account_id: flow.account_id.clone(),
+        environment_id: flow.environment_id.clone(),
+        flow_id: flow.id.clone(),
+        flow_name: plan.flow_name.clone(),
+        flow_version: flow.version,
+        trigger: Trigger::Webhook,
+        raw_body: arrival.raw_body,
+        payload: arrival.payload,
+        request: arrival.trigger,
+        received_at: arrival.at,
+        ordering_key: arrival.ordering_key,
+        dedupe: arrival.dedupe,
+        replay_of: None,
+        batch_id: None,
+        max_attempts,
+        traceparent: arrival.traceparent,
+        place,
+    };
+    (message, work)
+}

@@ -1,0 +1,267 @@
+//! Takes up what waits in the log: retries that are due, what found no room, what another process began, what a dead node
+//! left. Claims are made flow by flow, within the room of each flow's lane, so that no backlog stands in another's way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_mapping::json::write_string;
+use kanat_message_log::{Claim, Claimed, Error, Outcome, Room, Step, TraceRecord, Waiting};
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use kanat_model::message::{ErrorKind, Failure};
+use tokio::time::Instant;
+
+use super::job::{Ended, Job};
+use super::lane::From;
+use super::lease::Hold;
+use super::tally::Tally;
+use super::{Pipeline, target};
+use crate::delivery::Attempt;
+use crate::plans::{Runnable, Snapshot};
+use crate::work::Work;
+
+/// The log is looked through at least so often: the end of another node's lease wakes nobody.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// And at most so often, however often it changes.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+/// Looking takes a tenth of the time at most, also where thousands of flows have something waiting.
+const LOOK_SHARE: u32 = 10;
+/// A message that finds its lane full after all is tried again after this time.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+/// Messages of one flow in one claim.
+const BATCH: u64 = 256;
+/// Messages of a flow that this node does not know, in one claim.
+const UNKNOWN_BATCH: u64 = 16;
+/// A flow whose messages are not for this node is left alone for this time.
+const NOT_OURS: Duration = Duration::from_secs(60);
+
+/// What the claimer remembers from one look to the next.
+#[derive(Default)]
+struct Memory {
+    /// The flow that came first in the last look; the next one begins after it, so that each gets its turn.
+    first: Option<FlowId>,
+    not_ours: HashMap<FlowId, Instant>,
+}
+
+/// What a look at the log came to.
+struct Look {
+    claimed: usize,
+    next_due: Option<Timestamp>,
+}
+
+impl Pipeline {
+    /// Claims until the pipeline drains.
+    pub(super) async fn claim_until_drained(self: &Arc<Self>) {
+        let mut changed = self.log.claimable();
+        let mut memory = Memory::default();
+        loop {
+            // Before the look, so that no change after it goes unseen.
+            changed.borrow_and_update();
+            let looked_at = Instant::now();
+            let pause = match self.look(&mut memory).await {
+                Ok(Look { claimed: 0, next_due }) => pause(next_due, Timestamp::now()),
+                Ok(_) => Duration::ZERO,
+                Err(error) => {
+                    tracing::warn!(%error, "the message log cannot be looked through");
+                    LOOK_EVERY
+                }
+            };
+            let rest = LOOK_PAUSE.max(looked_at.elapsed() * LOOK_SHARE);
+            let woken = async {
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    Ok(()) = changed.changed() => {}
+                    () = self.lanes.room().notified() => {}
+                }
+                if !pause.is_zero() {
+                    tokio::time::sleep_until(looked_at + rest).await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.draining.cancelled() => return,
+                () = woken => {}
+            }
+        }
+    }
+
+    async fn look(self: &Arc<Self>, memory: &mut Memory) -> Result<Look, Error> {
+        let Some(hold) = self.leases.current() else { return Ok(Look { claimed: 0, next_due: None }) };
+        if !self.plans.loaded() {
+            return Ok(Look { claimed: 0, next_due: None });
+        }
+        let waiting = self.log.waiting().await?;
+        let next_due = waiting.iter().filter_map(|flow| flow.next_due).min();
+        let rooms = self.rooms(&self.plans.load(), &waiting, memory);
+        if rooms.is_empty() {
+            return Ok(Look { claimed: 0, next_due });
+        }
+        let claimed = self.log.claim(Claim { owner: hold.owner().clone(), rooms }).await?;
+        let count = claimed.len();
+        for message in claimed {
+            kanat_failpoint::hit("claim.taken");
+            self.take_up(message, &hold, memory).await;
+        }
+        Ok(Look { claimed: count, next_due })
+    }
+
+    /// How many messages of which flow there is room for now.
+    fn rooms(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Room> {
+        let now = Instant::now();
+        memory.not_ours.retain(|_, until| now < *until);
+        let mut memory_left = self.lanes.room_for(self.largest);
+        // Flows that share a lane share its room.
+        let mut lanes: HashMap<&str, usize> = HashMap::new();
+        let mut rooms = Vec::new();
+        let begin = memory.first.as_ref().map_or(0, |first| waiting.partition_point(|flow| flow.flow_id <= *first));
+        let in_turn = waiting[begin..].iter().chain(&waiting[..begin]);
+        for Waiting { flow_id, due, .. } in in_turn.filter(|flow| flow.due > 0) {
+            let room = match snapshot.flow(flow_id) {
+                Some(flow) if flow.paused => continue,
+                Some(flow) => {
+                    let target = flow.plan().target.as_ref().map_or("", |target| target.instance.as_str());
+                    let left = lanes.entry(target).or_insert_with(|| self.lanes.lane(target).free());
+                    let room = (*due).min(BATCH).min(*left as u64).min(memory_left as u64);
+                    *left -= usize::try_from(room).unwrap_or(0);
+                    room
+                }
+                None if memory.not_ours.contains_key(flow_id) => continue,
+                None => (*due).min(UNKNOWN_BATCH).min(memory_left as u64),
+            };
+            memory_left -= usize::try_from(room).unwrap_or(0);
+            if room > 0 {
+                rooms.push(Room { flow_id: flow_id.clone(), messages: u32::try_from(room).unwrap_or(u32::MAX) });
+            }
+        }
+        memory.first = rooms.first().map(|room| room.flow_id.clone());
+        rooms
+    }
+
+    /// Puts a claimed message into its lane, or gives it back.
+    async fn take_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, memory: &mut Memory) {
+        match self.plans.program(&claimed.flow_id, claimed.flow_version).await {
+            Ok(Some(runnable)) => self.queue(claimed, hold, runnable),
+            Ok(None) if self.plans.load().environment(&claimed.environment_id).is_none() => {
+                memory.not_ours.insert(claimed.flow_id.clone(), Instant::now() + NOT_OURS);
+                self.finish(Ended::undone(claimed.lease, hold, Timestamp::now()));
+            }
+            Ok(None) => self.give_up(claimed, hold, "the version of the flow that it was accepted under is not known"),
+            Err(crate::plans::versions::Error::Log(error)) => {
+                tracing::warn!(%error, "a former version of a flow cannot be read");
+                let due = Timestamp::now().after(FULL_PAUSE);
+                self.finish(Ended::undone(claimed.lease, hold, due));
+            }
+            Err(error) => self.give_up(claimed, hold, &error.to_string()),
+        }
+    }
+
+    fn queue(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, runnable: Runnable) {
+        let lease = claimed.lease.clone();
+        let work = work(claimed);
+        let lane = self.lanes.lane(target(&runnable));
+        let Some(slot) = self.lanes.reserve(&lane, work.bytes(), From::Log) else {
+            let due = Timestamp::now().after(FULL_PAUSE);
+            return self.finish(Ended::undone(lease, hold, due));
+        };
+        let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work });
+        self.begin_run(job, self.begin());
+    }
+
+    /// A message that cannot run at all becomes a dead letter that says why.
+    fn give_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, message: &str) {
+        let number = claimed.attempts.saturating_add(1);
+        let failure =
+            Failure { kind: ErrorKind::Configuration, message: message.to_owned(), field: None, expression: None };
+        let record = TraceRecord {
+            at: Timestamp::now(),
+            stage: "dead_lettered".to_owned(),
+            name: "plan".to_owned(),
+            status: "failed".to_owned(),
+            duration_ms: 0,
+            request: None,
+            response: None,
+            error: Some(message.to_owned()),
+            attempt: number,
+        };
+        let attempt =
+            Attempt { number, outcome: Outcome::DeadLetter, output: None, failure: Some(failure), trace: vec![record] };
+        let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at));
+        self.finish(Ended { settlement: attempt.settlement(claimed.lease), hold: hold.clone(), slot: None, tally });
+    }
+
+    fn finish(self: &Arc<Self>, ended: Ended) {
+        let (this, in_flight) = (Arc::clone(self), self.begin());
+        self.tasks.spawn(async move {
+            this.settle(ended).await;
+            drop(in_flight);
+        });
+    }
+}
+
+fn pause(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
+    match next_due {
+        Some(due) => due.since(now).clamp(Duration::from_millis(1), LOOK_EVERY),
+        None => LOOK_EVERY,
+    }
+}
+
+fn work(claimed: Claimed) -> Work {
+    Work {
+        id: claimed.lease.message_id,
+        source: claimed.trigger,
+        payload: claimed.payload,
+        raw_body: claimed.raw_body,
+        trigger: claimed.request,
+        steps: steps(&claimed.steps),
+        received_at: claimed.received_at,
+        attempts: claimed.attempts,
+        max_attempts: claimed.max_attempts,
+        traceparent: claimed.traceparent,
+    }
+}
+
+/// `{name: {output, status}}`; nothing when no step has succeeded.
+fn steps(steps: &[Step]) -> Bytes {
+    if steps.is_empty() {
+        return Bytes::new();
+    }
+    let mut out = Vec::new();
+    for step in steps {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        write_string(&step.name, &mut out);
+        out.extend_from_slice(b":{\"output\":");
+        out.extend_from_slice(&step.output);
+        out.extend_from_slice(format!(",\"status\":{}}}", step.status).as_bytes());
+    }
+    out.push(b'}');
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_look_is_when_something_is_due_and_soon_in_any_case() {
+        let now = Timestamp::from_millis(1_000_000);
+        let after = |millis: u64| pause(Some(now.after(Duration::from_millis(millis))), now);
+        assert_eq!(
+            [after(300), after(0), after(60_000)],
+            [Duration::from_millis(300), Duration::from_millis(1), LOOK_EVERY]
+        );
+        assert_eq!(pause(Some(now.before(Duration::from_secs(5))), now), Duration::from_millis(1));
+        assert_eq!(pause(None, now), LOOK_EVERY);
+    }
+
+    #[test]
+    fn outputs_of_steps_stand_under_their_names() {
+        let step = |name: &str, output: &'static str| Step { name: name.into(), status: 200, output: output.into() };
+        assert_eq!(
+            steps(&[step("a", "1.10"), step("b\"", "{}")]),
+            r#"{"a":{"output":1.10,"status":200},"b\"":{"output":{},"status":200}}"#
+        );
+        assert_eq!(steps(&[]), "");
+    }
+}

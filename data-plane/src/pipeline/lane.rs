@@ -1,0 +1,291 @@
+//! One lane per target: so many messages in flight, so many queued behind them, and no more. A slow target fills its own
+//! lane; what finds no room there waits in the log.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::budget::{Budget, Reservation};
+
+/// Bounds of every lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Messages that a target is given at once.
+    pub in_flight: usize,
+    /// Messages in memory that wait for one of those to end.
+    pub queued: usize,
+}
+
+/// The lanes of a node, by the id of the target's connector instance. `J` is what waits in them.
+pub(crate) struct Lanes<J> {
+    limits: Limits,
+    /// Of all lanes together.
+    budget: Arc<Budget>,
+    lanes: Mutex<HashMap<String, Arc<Lane<J>>>>,
+    room: Arc<Room>,
+}
+
+pub(crate) struct Lane<J> {
+    limits: Limits,
+    state: Mutex<State<J>>,
+    room: Arc<Room>,
+}
+
+/// Wakes who waits for room.
+#[derive(Default)]
+struct Room {
+    found: Notify,
+    /// Someone waits for memory, whichever lane gives it back.
+    memory_wanted: AtomicBool,
+}
+
+/// Who asks for a place. A quarter of a queue is kept for what waits in the log, or new messages would starve the old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    Ingress,
+    Log,
+}
+
+impl Limits {
+    fn places(self, from: From) -> usize {
+        match from {
+            From::Ingress => self.in_flight + self.queued - self.queued / 4,
+            From::Log => self.in_flight + self.queued,
+        }
+    }
+}
+
+struct State<J> {
+    /// Slots given out.
+    held: usize,
+    running: usize,
+    queue: VecDeque<J>,
+    /// Someone was sent away for want of room.
+    wanted: bool,
+}
+
+/// The right to one place in a lane; it goes back when dropped.
+pub(crate) struct Slot<J> {
+    lane: Arc<Lane<J>>,
+    _bytes: Reservation,
+}
+
+/// What all lanes of a node hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub lanes: usize,
+    /// Slots given out.
+    pub messages: usize,
+    /// Bytes that these have reserved.
+    pub bytes: usize,
+}
+
+/// Lanes that nobody uses are dropped once there are this many.
+const PRUNE_AT: usize = 1024;
+
+impl<J> Lanes<J> {
+    pub fn new(limits: Limits, budget: Arc<Budget>) -> Self {
+        Self { limits, budget, lanes: Mutex::default(), room: Arc::default() }
+    }
+
+    pub fn lane(&self, target: &str) -> Arc<Lane<J>> {
+        let mut lanes = lock(&self.lanes);
+        if let Some(lane) = lanes.get(target) {
+            return Arc::clone(lane);
+        }
+        if lanes.len() >= PRUNE_AT && lanes.len().is_power_of_two() {
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        }
+        let lane = Arc::new(Lane::new(self.limits, Arc::clone(&self.room)));
+        lanes.insert(target.to_owned(), Arc::clone(&lane));
+        lane
+    }
+
+    /// A place for a message of `bytes`; `None` when the lane or the memory of all lanes is full.
+    pub fn reserve(&self, lane: &Arc<Lane<J>>, bytes: usize, from: From) -> Option<Slot<J>> {
+        let Some(bytes) = self.budget.take(bytes) else {
+            self.room.memory_wanted.store(true, Ordering::Release);
+            return None;
+        };
+        let mut state = lock(&lane.state);
+        if state.held >= self.limits.places(from) {
+            state.wanted = true;
+            return None;
+        }
+        state.held += 1;
+        Some(Slot { lane: Arc::clone(lane), _bytes: bytes })
+    }
+
+    /// How many messages of `bytes` each memory has room for; when for none, the one who asks is woken once there is.
+    pub fn room_for(&self, bytes: usize) -> usize {
+        let messages = self.budget.left() / bytes.max(1);
+        if messages == 0 {
+            self.room.memory_wanted.store(true, Ordering::Release);
+        }
+        messages
+    }
+
+    /// What is held now.
+    pub fn usage(&self) -> Usage {
+        let lanes: Vec<_> = lock(&self.lanes).values().cloned().collect();
+        let messages = lanes.iter().map(|lane| lock(&lane.state).held).sum();
+        Usage { lanes: lanes.len(), messages, bytes: self.budget.taken() }
+    }
+
+    /// Woken when there is room again where someone was sent away.
+    pub fn room(&self) -> &Notify {
+        &self.room.found
+    }
+}
+
+impl<J> Lane<J> {
+    fn new(limits: Limits, room: Arc<Room>) -> Self {
+        let state = State { held: 0, running: 0, queue: VecDeque::new(), wanted: false };
+        Self { limits, state: Mutex::new(state), room }
+    }
+
+    /// Places that are free for what waits in the log; the one who asks is woken once there are more.
+    pub fn free(&self) -> usize {
+        let mut state = lock(&self.state);
+        state.wanted = true;
+        self.limits.places(From::Log).saturating_sub(state.held)
+    }
+
+    /// Gives the job back when it may run now, and keeps it for later when others are in flight.
+    pub fn enter(&self, job: J) -> Option<J> {
+        let mut state = lock(&self.state);
+        if state.running < self.limits.in_flight {
+            state.running += 1;
+            Some(job)
+        } else {
+            state.queue.push_back(job);
+            None
+        }
+    }
+
+    /// A run has ended: the next job, to run in its place.
+    pub fn next(&self) -> Option<J> {
+        let mut state = lock(&self.state);
+        let next = state.queue.pop_front();
+        if next.is_none() {
+            state.running -= 1;
+        }
+        next
+    }
+
+    /// Takes out all that have not begun.
+    pub fn clear(&self) -> VecDeque<J> {
+        std::mem::take(&mut lock(&self.state).queue)
+    }
+}
+
+impl<J> Lanes<J> {
+    /// Takes out of every lane what has not begun.
+    pub fn clear(&self) -> Vec<J> {
+        let lanes: Vec<Arc<Lane<J>>> = lock(&self.lanes).values().cloned().collect();
+        lanes.iter().flat_map(|lane| lane.clear()).collect()
+    }
+}
+
+impl<J> Slot<J> {
+    pub fn lane(&self) -> &Arc<Lane<J>> {
+        &self.lane
+    }
+}
+
+impl<J> Drop for Slot<J> {
+    fn drop(&mut self) {
+        let lane = &self.lane;
+        let mut state = lock(&lane.state);
+        state.held -= 1;
+        // Waking at every slot would make a claim of one message of each.
+        let enough = lane.limits.places(From::Log) - (lane.limits.queued / 8).max(1);
+        let wake = state.wanted && state.held <= enough;
+        state.wanted &= !wake;
+        drop(state);
+        if wake || lane.room.memory_wanted.swap(false, Ordering::AcqRel) {
+            lane.room.found.notify_one();
+        }
+    }
+}
+
+/// A panic elsewhere leaves counters that are still right.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(in_flight: usize, queued: usize, bytes: usize) -> Lanes<u32> {
+        Lanes::new(Limits { in_flight, queued }, Budget::new(bytes))
+    }
+
+    #[test]
+    fn a_full_lane_sends_away_and_leaves_others_alone() {
+        let lanes = lanes(1, 1, 100);
+        let (slow, fast) = (lanes.lane("slow"), lanes.lane("fast"));
+        let slots = [lanes.reserve(&slow, 1, From::Ingress), lanes.reserve(&slow, 1, From::Ingress)];
+        assert!(slots.iter().all(Option::is_some));
+        assert!(lanes.reserve(&slow, 1, From::Ingress).is_none());
+        assert!(lanes.reserve(&fast, 1, From::Ingress).is_some());
+        drop(slots);
+        assert_eq!(slow.free(), 2);
+    }
+
+    #[test]
+    fn the_log_has_room_where_the_ingress_has_none() {
+        let lanes = lanes(1, 4, 100);
+        let lane = lanes.lane("a");
+        let slots: Vec<_> = std::iter::from_fn(|| lanes.reserve(&lane, 1, From::Ingress)).collect();
+        assert_eq!((slots.len(), lane.free()), (4, 1));
+        assert!(lanes.reserve(&lane, 1, From::Log).is_some());
+    }
+
+    #[test]
+    fn memory_bounds_all_lanes_together() {
+        let lanes = lanes(8, 8, 10);
+        let big = lanes.reserve(&lanes.lane("a"), 8, From::Ingress);
+        assert!(big.is_some() && lanes.reserve(&lanes.lane("b"), 3, From::Log).is_none());
+        assert_eq!((lanes.room_for(1), lanes.room_for(3)), (2, 0));
+        drop(big);
+        assert_eq!(lanes.room_for(1), 10);
+    }
+
+    #[test]
+    fn jobs_run_in_order_and_no_more_than_allowed_at_once() {
+        let lane = lanes(2, 8, 10).lane("a");
+        assert_eq!([lane.enter(1), lane.enter(2), lane.enter(3), lane.enter(4)], [Some(1), Some(2), None, None]);
+        assert_eq!([lane.next(), lane.next()], [Some(3), Some(4)]);
+        assert_eq!([lane.next(), lane.next()], [None, None]);
+        assert_eq!(lane.enter(5), Some(5));
+    }
+
+    #[tokio::test]
+    async fn who_was_sent_away_is_woken_when_there_is_room() {
+        let lanes = lanes(1, 0, 10);
+        let lane = lanes.lane("a");
+        let slot = lanes.reserve(&lane, 1, From::Ingress);
+        assert_eq!(lane.free(), 0);
+        drop(slot);
+        lanes.room().notified().await;
+        let slot = lanes.reserve(&lane, 8, From::Ingress);
+        assert_eq!(lanes.room_for(3), 0);
+        drop(slot);
+        lanes.room().notified().await;
+    }
+
+    #[test]
+    fn idle_lanes_are_dropped() {
+        let lanes = lanes(1, 1, 10);
+        let kept = lanes.lane("kept");
+        for name in 0..5000 {
+            lanes.lane(&name.to_string());
+        }
+        assert!(lock(&lanes.lanes).len() <= 2 * PRUNE_AT);
+        assert!(Arc::ptr_eq(&kept, &lanes.lane("kept")));
+    }
+}

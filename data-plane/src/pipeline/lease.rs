@@ -1,0 +1,157 @@
+//! The node's lease on the messages that it works on: one for all of them, renewed as long as the node lives. A node whose
+//! lease went to another stops what it did under it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kanat_message_log::{MessageLog, Settled};
+use kanat_model::id::{BootId, NodeId};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// How long to wait before the log is asked again when it failed.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The lease under which messages are taken now.
+pub(crate) struct Leases {
+    node: NodeId,
+    ttl: Duration,
+    current: Mutex<Option<Arc<Hold>>>,
+}
+
+/// One lease, from its opening to its end.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    owner: BootId,
+    lost: CancellationToken,
+    valid_until: watch::Sender<Instant>,
+}
+
+impl Hold {
+    fn new(owner: BootId, valid_until: Instant) -> Arc<Self> {
+        Arc::new(Self { owner, lost: CancellationToken::new(), valid_until: watch::Sender::new(valid_until) })
+    }
+
+    pub fn owner(&self) -> &BootId {
+        &self.owner
+    }
+
+    /// Done once the messages belong to another.
+    pub fn lost(&self) -> &CancellationToken {
+        &self.lost
+    }
+
+    pub fn is_valid(&self) -> bool {
+        !self.lost.is_cancelled() && Instant::now() < *self.valid_until.borrow()
+    }
+
+    /// Waits until work may begin under this lease; `false` when it never may again.
+    pub async fn usable(&self) -> bool {
+        let mut renewed = self.valid_until.subscribe();
+        loop {
+            if self.is_valid() {
+                return true;
+            }
+            tokio::select! {
+                biased;
+                () = self.lost.cancelled() => return false,
+                changed = renewed.changed() => if changed.is_err() { return false },
+            }
+        }
+    }
+}
+
+impl Leases {
+    pub fn new(node: NodeId, ttl: Duration) -> Self {
+        Self { node, ttl, current: Mutex::new(None) }
+    }
+
+    /// The lease to take messages under; `None` when there is none that others respect.
+    pub fn current(&self) -> Option<Arc<Hold>> {
+        self.held().filter(|hold| hold.is_valid())
+    }
+
+    /// Opens a lease and keeps it until `stop`, opening another whenever it is lost.
+    pub async fn keep(&self, log: &dyn MessageLog, stop: &CancellationToken) {
+        let keeping = async {
+            loop {
+                let hold = self.open(log).await;
+                self.set(Some(Arc::clone(&hold)));
+                self.renew(log, &hold).await;
+                tracing::warn!(node.id = %self.node, "the lease on messages was lost: what ran under it is stopped");
+                hold.lost.cancel();
+                self.set(None);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            never = keeping => never,
+        }
+    }
+
+    /// Gives all messages of the lease back, for any node to claim at once.
+    pub async fn hand_back(&self, log: &dyn MessageLog) {
+        let Some(hold) = self.held() else { return };
+        hold.lost.cancel();
+        self.set(None);
+        if let Err(error) = log.hand_back(hold.owner()).await {
+            tracing::warn!(%error, "messages could not be handed back: others claim them when the lease runs out");
+        }
+    }
+
+    async fn open(&self, log: &dyn MessageLog) -> Arc<Hold> {
+        loop {
+            let (owner, asked) = (BootId::generate(), Instant::now());
+            match log.open_lease(&owner, &self.node, self.ttl).await {
+                Ok(_) => return Hold::new(owner, asked + self.ttl),
+                Err(error) => tracing::warn!(%error, "no lease on messages can be opened"),
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    /// Returns when the lease is lost.
+    async fn renew(&self, log: &dyn MessageLog, hold: &Hold) {
+        let mut pause = self.ttl / 6;
+        loop {
+            sleep(pause).await;
+            let asked = Instant::now();
+            pause = match log.renew_lease(hold.owner()).await {
+                Ok(Settled::Done) => {
+                    hold.valid_until.send_replace(asked + self.ttl);
+                    self.ttl / 6
+                }
+                Ok(Settled::Fenced) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the lease on messages cannot be renewed");
+                    RETRY.min(self.ttl / 6)
+                }
+            };
+        }
+    }
+
+    fn held(&self) -> Option<Arc<Hold>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, hold: Option<Arc<Hold>>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = hold;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_waits_for_a_lease_that_ran_out_and_ends_with_one_that_is_lost() {
+        let hold = Hold::new(BootId::generate(), Instant::now());
+        assert!(!hold.is_valid());
+        let renewed = async { hold.valid_until.send_replace(Instant::now() + Duration::from_secs(60)) };
+        assert!(tokio::join!(hold.usable(), renewed).0);
+        hold.lost.cancel();
+        assert!(!hold.is_valid() && !hold.usable().await);
+    }
+}

@@ -1,0 +1,81 @@
+//! Plans: what this node runs. A [`Snapshot`] is never changed: a new one takes its place with one pointer store, and who
+//! began with the former one ends with it. Where plans come from is in [`client`]; how a change is worked in, in [`apply`].
+
+pub mod apply;
+pub mod client;
+pub mod environment;
+pub mod last_good;
+pub mod snapshot;
+pub mod versions;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use kanat_message_log::MessageLog;
+use kanat_model::id::FlowId;
+
+pub use client::{Client, Fallback, PlanClient, Remote};
+pub use environment::Environment;
+pub use snapshot::{Flow, Snapshot};
+use versions::Versions;
+
+/// The node's plans, shared by all who run messages.
+#[derive(Clone)]
+pub struct Plans {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    current: ArcSwap<Snapshot>,
+    versions: Versions,
+}
+
+/// A version of a flow as a message needs it.
+#[derive(Debug, Clone)]
+pub struct Runnable {
+    pub flow: Arc<Flow>,
+    /// The resources of the flow's environment, as they are now.
+    pub environment: Arc<Environment>,
+}
+
+impl Plans {
+    /// No plans yet; older versions of flows come from `log`.
+    pub fn new(log: Arc<dyn MessageLog>) -> Self {
+        let (current, versions) = (ArcSwap::default(), Versions::new(log));
+        Self { shared: Arc::new(Shared { current, versions }) }
+    }
+
+    /// What runs now. Keep it for one request or message, not longer.
+    pub fn load(&self) -> Arc<Snapshot> {
+        self.shared.current.load_full()
+    }
+
+    /// Whether the plans of every environment that this node serves are in place. Until then what is not found may exist.
+    pub fn loaded(&self) -> bool {
+        self.shared.current.load().is_complete()
+    }
+
+    /// The version of a flow that a message was accepted under, with the resources of today; `None` when the node does not
+    /// serve the flow's environment or nobody knows the version.
+    ///
+    /// # Errors
+    /// The log cannot be read, or the version cannot be compiled by this build.
+    pub async fn program(&self, flow_id: &FlowId, version: u32) -> Result<Option<Runnable>, versions::Error> {
+        let snapshot = self.load();
+        let flow = match snapshot.flow(flow_id).filter(|flow| flow.version == version) {
+            Some(flow) => Some(Arc::clone(flow)),
+            None => self.shared.versions.get(flow_id, version).await?,
+        };
+        Ok(flow.and_then(|flow| {
+            let environment = Arc::clone(snapshot.environment(&flow.environment_id)?);
+            Some(Runnable { flow, environment })
+        }))
+    }
+
+    pub(crate) fn replace(&self, snapshot: Snapshot) {
+        self.shared.current.store(Arc::new(snapshot));
+    }
+}
+
+#[cfg(test)]
+mod tests;

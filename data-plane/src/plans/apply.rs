@@ -1,0 +1,240 @@
+//! Works a change into an environment: compiles beside, refuses the resources that cannot run, and gives the environment
+//! that takes the former one's place. Pure; nothing is live before the caller makes it so.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kanat_catalog::Instance;
+use kanat_model::id::EpochId;
+use kanat_plan_stream::snapshot::proven_hash;
+use kanat_plan_stream::{Hash, Kind, SetHash, schema};
+use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
+use kanat_proto::plan::v1::{ConnectorInstance, FlowPlan, LookupTable};
+use prost::Message;
+
+use super::environment::{Compiled, Environment, Held, Table};
+use super::snapshot::{Flow, FlowChange};
+
+/// The change from what an environment is to what it shall be.
+#[derive(Debug)]
+pub struct Change {
+    pub epoch: EpochId,
+    pub generation: u64,
+    pub upserts: Vec<Resource>,
+    pub removals: Vec<String>,
+}
+
+/// What a change came to.
+#[derive(Debug)]
+pub struct Applied {
+    pub environment: Environment,
+    pub flows: Vec<FlowChange>,
+    /// Resources that were refused, and keep their former version.
+    pub rejections: Vec<Rejection>,
+    /// What really changed: the accepted upserts and the removals.
+    pub accepted: Delta,
+}
+
+/// Why a change cannot be worked in at all: it must come as a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    #[error("the delta starts from generation {from} of {epoch}, and the node holds {held} of {held_epoch}")]
+    Start { from: u64, epoch: EpochId, held: u64, held_epoch: EpochId },
+    #[error(transparent)]
+    Resource(#[from] kanat_plan_stream::snapshot::Error),
+    #[error("the delta does not lead to the set that was announced")]
+    SetHash,
+}
+
+/// Reads a delta, and proves that it leads from `current` to the set that it announces.
+pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch> {
+    if delta.epoch != current.epoch.as_str() || delta.from_generation != current.generation {
+        return Err(Mismatch::Start {
+            from: delta.from_generation,
+            epoch: EpochId::new(delta.epoch),
+            held: current.generation,
+            held_epoch: current.epoch.clone(),
+        });
+    }
+    let hash_of = |id: &str| current.resources.get(id).map(|held| held.hash);
+    let mut set_hash = current.set_hash;
+    for resource in &delta.upserts {
+        set_hash = replaced(set_hash, &resource.id, hash_of(&resource.id), Some(proven_hash(resource)?));
+    }
+    for id in &delta.removals {
+        set_hash = replaced(set_hash, id, hash_of(id), None);
+    }
+    if set_hash.to_vec() != delta.set_hash {
+        return Err(Mismatch::SetHash);
+    }
+    let Delta { epoch, generation, upserts, removals, .. } = delta;
+    Ok(Change { epoch: EpochId::new(epoch), generation, upserts, removals })
+}
+
+/// The change from `current` to a whole set, which is proven already: what is the same stays as it is.
+pub fn of_snapshot(current: &Environment, begin: &SnapshotBegin, resources: Vec<Resource>) -> Change {
+    let kept: HashSet<&str> = resources.iter().map(|resource| resource.id.as_str()).collect();
+    let gone = current.resources.iter().map(|(id, _)| id).filter(|id| !kept.contains(id.as_str()));
+    let removals = gone.cloned().collect();
+    let is_new = |resource: &Resource| {
+        current.resources.get(&resource.id).is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
+    };
+    let upserts = resources.into_iter().filter(is_new).collect();
+    Change { epoch: EpochId::from(begin.epoch.as_str()), generation: begin.generation, upserts, removals }
+}
+
+/// Works `change` in. Removals always apply; a resource that cannot run is refused alone.
+pub fn apply(current: &Environment, change: Change) -> Applied {
+    let Change { epoch, generation, mut upserts, removals } = change;
+    let environment = Environment { epoch, generation, ..current.clone() };
+    let accepted = Delta {
+        environment_id: environment.id.to_string(),
+        epoch: environment.epoch.to_string(),
+        from_generation: current.generation,
+        generation,
+        ..Delta::default()
+    };
+    let mut applied = Applied { environment, flows: Vec::new(), rejections: Vec::new(), accepted };
+    for id in removals {
+        applied.remove(id);
+    }
+    // Names may change hands within one change: all give theirs back before any takes one.
+    for resource in &upserts {
+        applied.take_name_back(&resource.id);
+    }
+    // Flows come last, because they need the others.
+    upserts.sort_by_key(|resource| matches!(Kind::parse(&resource.id), Some((Kind::Flow, _))));
+    for resource in upserts {
+        match applied.compile(&resource) {
+            Ok(compiled) => applied.accept(resource, compiled),
+            Err(message) => applied.refuse(resource, message),
+        }
+    }
+    applied.accepted.set_hash = applied.environment.set_hash.to_vec();
+    applied
+}
+
+impl Applied {
+    fn remove(&mut self, id: String) {
+        if let Some(former) = self.environment.resources.remove(&id) {
+            self.environment.set_hash = self.environment.set_hash.toggled(&id, former.hash);
+            self.take_back(&former.compiled);
+            if let Compiled::Flow(flow) = former.compiled {
+                self.flows.push(FlowChange { before: Some(flow), after: None });
+            }
+        }
+        self.accepted.removals.push(id);
+    }
+
+    fn take_name_back(&mut self, id: &str) {
+        if let Some(Held { compiled: Compiled::Table(table), .. }) = self.environment.resources.get(id) {
+            let name = table.name.clone();
+            self.environment.tables.remove(&name);
+        }
+    }
+
+    fn take_back(&mut self, compiled: &Compiled) {
+        match compiled {
+            Compiled::Flow(_) => {}
+            Compiled::Table(table) => {
+                self.environment.tables.remove(&table.name);
+            }
+            Compiled::Instance(instance) => {
+                self.environment.instances.remove(instance.id());
+            }
+        }
+    }
+
+    /// Errors with what keeps the resource from running, in words for an operator.
+    fn compile(&self, resource: &Resource) -> Result<Compiled, String> {
+        let body = resource.body.as_ref();
+        schema::OWN.check(schema::of(body))?;
+        match Kind::parse(&resource.id) {
+            Some((Kind::Flow, id)) => {
+                let plan: FlowPlan = decode(body)?;
+                belongs(&plan.flow_id, id)?;
+                belongs(&plan.environment_id, self.environment.id.as_str())?;
+                self.check_instances(&plan)?;
+                Flow::compile(plan).map(|flow| Compiled::Flow(Arc::new(flow))).map_err(|error| error.to_string())
+            }
+            Some((Kind::LookupTable, id)) => {
+                let table: LookupTable = decode(body)?;
+                belongs(&table.id, id)?;
+                Ok(Compiled::Table(Arc::new(Table::new(table))))
+            }
+            Some((Kind::ConnectorInstance, id)) => {
+                let ConnectorInstance { id: own, name, catalog_id, config } = decode(body)?;
+                belongs(&own, id)?;
+                Ok(Compiled::Instance(Arc::new(Instance::new(&own, &name, &catalog_id, &config)?)))
+            }
+            None => Err("this build knows no resource of that kind".to_owned()),
+        }
+    }
+
+    /// Every connector instance that a flow names must be here.
+    fn check_instances(&self, plan: &FlowPlan) -> Result<(), String> {
+        let target = plan.target.iter().map(|target| &target.instance);
+        let steps = plan.steps.iter().map(|step| &step.instance);
+        let mut named = target.chain(steps).chain([&plan.source_instance]).filter(|id| !id.is_empty());
+        match named.find(|id| self.environment.instances.get(*id).is_none()) {
+            Some(missing) => Err(format!("connector instance {missing:?} is not in the set")),
+            None => Ok(()),
+        }
+    }
+
+    fn accept(&mut self, resource: Resource, compiled: Compiled) {
+        let hash = Hash::of(&resource.body);
+        match &compiled {
+            Compiled::Flow(_) => {}
+            Compiled::Table(table) => {
+                self.environment.tables.insert(table.name.clone(), Arc::clone(table));
+            }
+            Compiled::Instance(instance) => {
+                self.environment.instances.insert(instance.id().to_owned(), Arc::clone(instance));
+            }
+        }
+        let after = match &compiled {
+            Compiled::Flow(flow) => Some(Arc::clone(flow)),
+            Compiled::Table(_) | Compiled::Instance(_) => None,
+        };
+        // A slice would keep the whole message that it came in.
+        let body = Bytes::copy_from_slice(&resource.body);
+        let former = self.environment.resources.insert(resource.id.clone(), Held { hash, body, compiled });
+        let former_hash = former.as_ref().map(|held| held.hash);
+        self.environment.set_hash = replaced(self.environment.set_hash, &resource.id, former_hash, Some(hash));
+        if let Some(after) = after {
+            let before = former.and_then(|held| match held.compiled {
+                Compiled::Flow(flow) => Some(flow),
+                Compiled::Table(_) | Compiled::Instance(_) => None,
+            });
+            self.flows.push(FlowChange { before, after: Some(after) });
+        }
+        self.accepted.upserts.push(resource);
+    }
+
+    /// The former version stays, under the name that it had unless another took it.
+    fn refuse(&mut self, resource: Resource, message: String) {
+        let former = self.environment.resources.get(&resource.id);
+        let running_hash = former.map(|held| held.hash.to_vec()).unwrap_or_default();
+        if let Some(Held { compiled: Compiled::Table(table), .. }) = former {
+            let table = Arc::clone(table);
+            if self.environment.tables.get(&table.name).is_none() {
+                self.environment.tables.insert(table.name.clone(), table);
+            }
+        }
+        self.rejections.push(Rejection { resource_id: resource.id, hash: resource.hash, message, running_hash });
+    }
+}
+
+fn replaced(set_hash: SetHash, id: &str, before: Option<Hash>, after: Option<Hash>) -> SetHash {
+    before.into_iter().chain(after).fold(set_hash, |set_hash, hash| set_hash.toggled(id, hash))
+}
+
+fn decode<M: Message + Default>(body: &[u8]) -> Result<M, String> {
+    M::decode(body).map_err(|error| format!("the resource cannot be read: {error}"))
+}
+
+fn belongs(own: &str, expected: &str) -> Result<(), String> {
+    if own == expected { Ok(()) } else { Err(format!("the resource says {own:?} where {expected:?} is expected")) }
+}

@@ -1,0 +1,147 @@
+//! The node's end of the plan stream: starts from what is on disk, connects, and connects again. What happens on one
+//! stream is in `client/session.rs`.
+
+pub mod backoff;
+mod fallback;
+pub mod remote;
+mod session;
+mod transport;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kanat_auth::Sealer;
+use kanat_message_log::MessageLog;
+use kanat_model::id::{BootId, EnvironmentId, NodeId};
+use kanat_plan_stream::SILENCE;
+use kanat_proto::node::v1::Load;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::environment::Environment;
+use super::last_good::{LastGood, Set};
+use super::{Plans, apply};
+pub use fallback::Fallback;
+pub use remote::Remote;
+pub use session::Error;
+pub use transport::PlanClient;
+
+/// What a node says of itself, and where it keeps its plans.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub node_id: NodeId,
+    pub boot_id: BootId,
+    /// Version of the build.
+    pub build: String,
+    /// Address that operators reach it at; may be empty.
+    pub address: String,
+    /// Ids or names of the environments to serve; empty for all.
+    pub environments: Vec<String>,
+    pub data_dir: PathBuf,
+}
+
+/// Asked at every heartbeat.
+pub type LoadGauge = Arc<dyn Fn() -> Load + Send + Sync>;
+
+/// Keeps the node's plans up to date.
+pub struct Client {
+    options: Options,
+    plans: Plans,
+    log: Arc<dyn MessageLog>,
+    disk: Disk,
+    control: PlanClient,
+    load: LoadGauge,
+    drain: watch::Sender<Option<Duration>>,
+}
+
+/// Used off the runtime's threads only, and by one of them at a time.
+type Disk = Arc<Mutex<LastGood>>;
+
+impl Client {
+    /// Puts the plans that last ran in place, if there are any: the node is ready at once.
+    pub async fn start(
+        options: Options,
+        plans: Plans,
+        log: Arc<dyn MessageLog>,
+        sealer: Arc<Sealer>,
+        control: PlanClient,
+        load: LoadGauge,
+    ) -> Self {
+        let last_good = LastGood::new(options.data_dir.join("plans"), sealer);
+        let disk = Arc::new(Mutex::new(last_good));
+        let client = Self { options, plans, log, disk, control, load, drain: watch::Sender::new(None) };
+        client.restore().await;
+        client
+    }
+
+    /// The control plane asked the node to drain within that time.
+    pub fn drain_requests(&self) -> watch::Receiver<Option<Duration>> {
+        self.drain.subscribe()
+    }
+
+    /// Follows the control plane until `stop`; whatever happens on the way is logged and tried again.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            let error = match session::run(&self, self.control.attempt(failures), &stop).await {
+                Ok(()) => return,
+                Err(error) => error,
+            };
+            // A stream that held for a while was a good one.
+            failures = if began.elapsed() >= SILENCE { 0 } else { failures + 1 };
+            let wait = backoff::delay(failures, backoff::jitter());
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "the plan stream ended: connecting again");
+            self.fall_back().await;
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn restore(&self) {
+        let restored = self.on_disk(|disk| {
+            let found = disk.load();
+            (found.sets.into_iter().map(restored).collect::<Vec<_>>(), found.expected)
+        });
+        let Some((applied, expected)) = restored.await else { return };
+        let mut snapshot = (*self.plans.load()).clone();
+        if let Some(expected) = expected {
+            snapshot = snapshot.expecting(expected);
+        }
+        for applied in applied {
+            let (id, generation) = (&applied.environment.id, applied.environment.generation);
+            tracing::info!(environment.id = %id, generation, "running the plans that last ran");
+            for refused in &applied.rejections {
+                let (resource, reason) = (&refused.resource_id, &refused.message);
+                tracing::warn!(resource.id = resource, reason, "this build cannot run a saved resource");
+            }
+            snapshot = snapshot.with(applied.environment, &applied.flows);
+        }
+        self.plans.replace(snapshot);
+    }
+
+    /// Runs on a thread that may wait for the disk; `None` when the process is going down.
+    async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&mut LastGood) -> T + Send + 'static) -> Option<T> {
+        let disk = Arc::clone(&self.disk);
+        let work = move || work(&mut disk.lock().unwrap_or_else(PoisonError::into_inner));
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+}
+
+/// A saved set, compiled.
+fn restored(set: Set) -> apply::Applied {
+    let Set { environment_id, epoch, generation, resources, .. } = set;
+    let empty = Environment::empty(environment_id, epoch.clone());
+    apply::apply(&empty, apply::Change { epoch, generation, upserts: resources, removals: Vec::new() })
+}
+
+/// Environments that the node holds but is not to serve any more. Another database's word for it is not taken: it may
+/// have been put in place by mistake.
+fn left_behind(snapshot: &super::Snapshot, served: &[EnvironmentId], epoch: &str) -> Vec<EnvironmentId> {
+    let held = snapshot.environments().filter(|e| !served.contains(&e.id) && e.epoch.as_str() == epoch);
+    held.map(|environment| environment.id.clone()).collect()
+}

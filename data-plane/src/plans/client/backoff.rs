@@ -1,0 +1,41 @@
+//! How long to wait before the next connection: full jitter, so that nodes which lost one control plane together do not
+//! come back together.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The wait after so many failures in a row (from 1), for a `jitter` from 0 to 1.
+pub fn delay(failures: u32, jitter: f64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    (FIRST * (1 << doublings)).min(LONGEST).mul_f64(jitter.clamp(0.0, 1.0))
+}
+
+/// A number from 0 to 1; the standard library seeds every `RandomState` differently.
+pub fn jitter() -> f64 {
+    RandomState::new().hash_one(0) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_from_200_milliseconds_to_30_seconds() {
+        assert_eq!(delay(1, 1.0), Duration::from_millis(200));
+        assert_eq!(delay(2, 1.0), Duration::from_millis(400));
+        assert_eq!(delay(3, 0.5), Duration::from_millis(400));
+        assert_eq!(delay(9, 1.0), Duration::from_secs(30));
+        assert_eq!(delay(u32::MAX, 1.0), Duration::from_secs(30));
+        assert_eq!(delay(9, 0.0), Duration::ZERO);
+    }
+
+    #[test]
+    fn jitter_stays_in_its_bounds_and_differs() {
+        let draws: Vec<_> = (0..100).map(|_| jitter()).collect();
+        assert!(draws.iter().all(|draw| (0.0..=1.0).contains(draw)));
+        assert!(draws.iter().any(|draw| *draw != draws[0]));
+    }
+}

@@ -1,0 +1,90 @@
+//! Plans from elsewhere, for a node that holds none and reaches no control plane: a file, or the shared store.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kanat_model::id::{EnvironmentId, EpochId};
+use kanat_plan_stream::SetHash;
+use kanat_plan_stream::snapshot::proven_hash;
+use kanat_proto::node::v1::{PublishedSet, PublishedSets};
+
+use super::{Client, restored};
+use crate::plans::last_good::Set;
+use crate::plans::versions;
+
+type Read = dyn Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync;
+
+/// Where plans are read from then; errors are for an operator.
+#[derive(Clone)]
+pub struct Fallback(Arc<Read>);
+
+/// Why sets from elsewhere are not used.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{0}")]
+    Read(String),
+    #[error("the set of environment {0:?} is damaged")]
+    Damaged(String),
+    #[error("plans cannot be written to the message log: {0}")]
+    Log(#[from] kanat_message_log::Error),
+    #[error("plans cannot be saved: {0}")]
+    Disk(#[from] std::io::Error),
+    #[error("the node shuts down")]
+    ShuttingDown,
+}
+
+impl Fallback {
+    pub fn new(read: impl Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl std::fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fallback")
+    }
+}
+
+impl Client {
+    /// Takes plans from elsewhere when there are none, and a control plane could not be reached.
+    pub(super) async fn fall_back(&self) {
+        let Some(fallback) = self.control.fallback().filter(|_| !self.plans.loaded()) else { return };
+        if let Err(error) = self.adopt(fallback).await {
+            tracing::warn!(%error, "there are no plans from elsewhere either");
+        }
+    }
+
+    async fn adopt(&self, fallback: &Fallback) -> Result<(), Error> {
+        let sets = (fallback.0)().await.map_err(Error::Read)?.sets;
+        let sets = sets.into_iter().map(proven).collect::<Result<Vec<_>, _>>()?;
+        let served: Vec<_> = sets.iter().map(|set| set.environment_id.clone()).collect();
+        for set in sets {
+            let applied = tokio::task::spawn_blocking(move || restored(set)).await.map_err(|_| Error::ShuttingDown)?;
+            versions::save(&*self.log, &applied.flows).await?;
+            let (environment, accepted) = (applied.environment, applied.accepted);
+            let (id, generation) = (environment.id.clone(), environment.generation);
+            self.plans.replace(self.plans.load().with(environment.clone(), &applied.flows));
+            self.on_disk(move |disk| disk.save(&environment, &accepted)).await.ok_or(Error::ShuttingDown)??;
+            tracing::info!(environment.id = %id, generation, "running plans from elsewhere");
+        }
+        self.plans.replace(self.plans.load().expecting(served.clone()));
+        Ok(self.on_disk(move |disk| disk.expect(&served)).await.ok_or(Error::ShuttingDown)??)
+    }
+}
+
+/// The set, when its resources are those that it was published with.
+fn proven(set: PublishedSet) -> Result<Set, Error> {
+    let id = set.environment.map(|environment| environment.id).unwrap_or_default();
+    let hash = set
+        .resources
+        .iter()
+        .try_fold(SetHash::default(), |hash, resource| Some(hash.toggled(&resource.id, proven_hash(resource).ok()?)));
+    let set_hash = hash.filter(|hash| !id.is_empty() && hash.to_vec() == set.set_hash);
+    Ok(Set {
+        set_hash: set_hash.ok_or_else(|| Error::Damaged(id.clone()))?,
+        environment_id: EnvironmentId::new(id),
+        epoch: EpochId::new(set.epoch),
+        generation: set.generation,
+        resources: set.resources,
+    })
+}

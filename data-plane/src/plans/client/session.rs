@@ -1,0 +1,266 @@
+//! One stream, from its hello to its end: takes what the control plane sends, makes it live, saves it, and answers.
+
+use std::time::Duration;
+
+use kanat_model::id::{EnvironmentId, EpochId};
+use kanat_plan_stream::snapshot::Assembly;
+use kanat_plan_stream::{HEARTBEAT, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SILENCE};
+use kanat_proto::node::v1::control_message::Kind as In;
+use kanat_proto::node::v1::node_message::Kind as Out;
+use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
+use kanat_proto::node::v1::{
+    Ack, ControlMessage, Delta, Drained, Heartbeat, Hello, Nack, NodeMessage, Rejection, SnapshotBegin,
+    SnapshotRequest, Welcome,
+};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use super::transport::Transport;
+use super::{Client, left_behind};
+use crate::plans::apply::{self, Applied, Change};
+use crate::plans::environment::Environment;
+use crate::plans::versions;
+
+/// Answers that wait to be taken by the transport.
+const QUEUE: usize = 16;
+
+/// How long a farewell may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Why a stream ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the control plane ended the stream: {} ({:?})", .0.message(), .0.code())]
+    Status(Box<Status>),
+    #[error("the control plane closed the stream")]
+    Closed,
+    #[error("the control plane was silent for {} s", SILENCE.as_secs())]
+    Silent,
+    #[error(transparent)]
+    Snapshot(#[from] kanat_plan_stream::snapshot::Error),
+    #[error("a snapshot was not as the protocol has it")]
+    Protocol,
+    #[error("plans cannot be written to the message log: {0}")]
+    Log(#[from] kanat_message_log::Error),
+    #[error("plans are live, but cannot be saved: {0}")]
+    Disk(#[from] std::io::Error),
+    #[error("the node shuts down")]
+    ShuttingDown,
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}
+
+/// Serves one stream; `Ok` when it ended because of `stop`.
+pub(super) async fn run(
+    client: &Client,
+    mut control: PlanServiceClient<Transport>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let (outbound, messages) = mpsc::channel(QUEUE);
+    let mut session = Session { client, outbound, assembly: None };
+    session.send(Out::Hello(session.hello())).await?;
+    let serve = async {
+        let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
+        let mut inbound = stream.await.map_err(|_| Error::Silent)??.into_inner();
+        let beats = heartbeats(client, session.outbound.clone());
+        tokio::select! {
+            ended = session.receive(&mut inbound) => ended,
+            ended = beats => ended,
+            () = stop.cancelled() => {
+                session.send(Out::Drained(Drained {})).await?;
+                // The stream stays open until the control plane has heard it, or is not there to hear it.
+                let _ = timeout(FAREWELL, async { while let Ok(Some(_)) = inbound.message().await {} }).await;
+                Ok(())
+            }
+        }
+    };
+    tokio::select! {
+        ended = serve => ended,
+        () = stopped_while_connecting(stop) => Ok(()),
+    }
+}
+
+/// A stop that finds no stream to say farewell on.
+async fn stopped_while_connecting(stop: &CancellationToken) {
+    stop.cancelled().await;
+    sleep(FAREWELL).await;
+}
+
+struct Session<'c> {
+    client: &'c Client,
+    outbound: mpsc::Sender<NodeMessage>,
+    /// A snapshot on its way in.
+    assembly: Option<Assembly>,
+}
+
+impl Session<'_> {
+    fn hello(&self) -> Hello {
+        let options = &self.client.options;
+        Hello {
+            node_id: options.node_id.to_string(),
+            boot_id: options.boot_id.to_string(),
+            build: options.build.clone(),
+            min_plan_schema: MIN_PLAN_SCHEMA,
+            max_plan_schema: PLAN_SCHEMA,
+            address: options.address.clone(),
+            environments: options.environments.clone(),
+            states: self.client.plans.load().environments().map(|environment| environment.full_state()).collect(),
+        }
+    }
+
+    async fn receive(&mut self, inbound: &mut Streaming<ControlMessage>) -> Result<(), Error> {
+        loop {
+            let message = timeout(SILENCE, inbound.message()).await.map_err(|_| Error::Silent)??;
+            let Some(kind) = message.ok_or(Error::Closed)?.kind else {
+                // A newer build may say what this one does not know.
+                continue;
+            };
+            match kind {
+                In::Welcome(welcome) => self.welcomed(welcome).await?,
+                In::Delta(delta) => self.delta(delta).await?,
+                In::SnapshotBegin(begin) => self.assembly = Some(Assembly::begin(begin)),
+                In::SnapshotChunk(chunk) => self.assembling(chunk.nonce)?.push(&chunk.data)?,
+                In::SnapshotEnd(end) => {
+                    self.assembling(end.nonce)?;
+                    let (begin, resources) = self.assembly.take().ok_or(Error::Protocol)?.finish()?;
+                    self.snapshot(begin, resources).await?;
+                }
+                In::Heartbeat(_) => {}
+                In::Drain(drain) => {
+                    let deadline = Duration::from_secs(drain.deadline_seconds.into());
+                    self.client.drain.send_replace(Some(deadline));
+                }
+            }
+        }
+    }
+
+    /// The snapshot on its way in, which must be the one that `nonce` names.
+    fn assembling(&mut self, nonce: u64) -> Result<&mut Assembly, Error> {
+        self.assembly.as_mut().filter(|assembly| assembly.nonce() == nonce).ok_or(Error::Protocol)
+    }
+
+    async fn welcomed(&mut self, welcome: Welcome) -> Result<(), Error> {
+        let served: Vec<_> = welcome.environments.into_iter().map(|e| EnvironmentId::new(e.id)).collect();
+        tracing::info!(environments = served.len(), "connected to the control plane");
+        let mut snapshot = (*self.client.plans.load()).clone();
+        let gone = left_behind(&snapshot, &served, &welcome.epoch);
+        for environment in &gone {
+            tracing::info!(environment.id = %environment, "the node no longer serves an environment");
+            snapshot = snapshot.without(environment);
+        }
+        if snapshot.expected() == Some(served.as_slice()) && gone.is_empty() {
+            return Ok(());
+        }
+        self.client.plans.replace(snapshot.expecting(served.clone()));
+        let saved = self.client.on_disk(move |disk| {
+            gone.iter().try_for_each(|environment| disk.remove(environment))?;
+            disk.expect(&served)
+        });
+        Ok(saved.await.ok_or(Error::ShuttingDown)??)
+    }
+
+    async fn delta(&mut self, delta: Delta) -> Result<(), Error> {
+        let (nonce, environment_id) = (delta.nonce, delta.environment_id.clone());
+        let current = self.current(&environment_id, &delta.epoch);
+        match apply::of_delta(&current, delta) {
+            Ok(change) => self.apply(nonce, current, change).await,
+            Err(mismatch) => {
+                tracing::warn!(environment.id = environment_id, %mismatch, "asking for a snapshot");
+                self.send(Out::SnapshotRequest(SnapshotRequest { environment_id, reason: mismatch.to_string() })).await
+            }
+        }
+    }
+
+    async fn snapshot(
+        &mut self,
+        begin: SnapshotBegin,
+        resources: Vec<kanat_proto::node::v1::Resource>,
+    ) -> Result<(), Error> {
+        let current = self.current(&begin.environment_id, &begin.epoch);
+        if resources.is_empty() && !current.is_empty() && !begin.empty_is_meant {
+            let message = "an empty set would replace a full one, and is not said to be meant";
+            tracing::error!(environment.id = begin.environment_id, "{message}: keeping the plans that run");
+            return self.refuse(begin.nonce, &current, message).await;
+        }
+        let change = apply::of_snapshot(&current, &begin, resources);
+        self.apply(begin.nonce, current, change).await
+    }
+
+    fn current(&self, environment_id: &str, epoch: &str) -> Environment {
+        let id = EnvironmentId::from(environment_id);
+        let snapshot = self.client.plans.load();
+        snapshot.environment(&id).map_or_else(|| Environment::empty(id, EpochId::from(epoch)), |e| (**e).clone())
+    }
+
+    /// Compiles beside, writes down the versions, makes the set live, saves it, answers.
+    async fn apply(&mut self, nonce: u64, current: Environment, change: Change) -> Result<(), Error> {
+        let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
+        let Applied { environment, flows, rejections, accepted } = compiled.map_err(|_| Error::ShuttingDown)?;
+        versions::save(&*self.client.log, &flows).await?;
+        let snapshot = self.client.plans.load().with(environment.clone(), &flows);
+        self.client.plans.replace(snapshot);
+        let answer = self.answer(nonce, &environment, rejections);
+        let saved = self.client.on_disk(move |disk| disk.save(&environment, &accepted));
+        saved.await.ok_or(Error::ShuttingDown)??;
+        self.send(answer).await
+    }
+
+    fn answer(&self, nonce: u64, environment: &Environment, rejections: Vec<Rejection>) -> Out {
+        let (environment_id, generation) = (environment.id.to_string(), environment.generation);
+        let set_hash = environment.set_hash.to_vec();
+        for refused in &rejections {
+            let (resource, reason) = (&refused.resource_id, &refused.message);
+            tracing::error!(resource.id = resource, reason, "a resource cannot run and keeps its former version");
+            kanat_telemetry::metrics().plans_refused.inc();
+        }
+        tracing::debug!(environment.id = environment_id, generation, "plans are live");
+        if rejections.is_empty() {
+            Out::Ack(Ack { nonce, environment_id, generation, set_hash })
+        } else {
+            Out::Nack(Nack { nonce, environment_id, generation, set_hash, rejections })
+        }
+    }
+
+    /// Refuses a whole set.
+    async fn refuse(&self, nonce: u64, current: &Environment, message: &str) -> Result<(), Error> {
+        kanat_telemetry::metrics().plans_refused.inc();
+        let rejection = Rejection { message: message.to_owned(), ..Rejection::default() };
+        let state = current.state();
+        let nack = Nack {
+            nonce,
+            environment_id: state.environment_id,
+            generation: state.generation,
+            set_hash: state.set_hash,
+            rejections: vec![rejection],
+        };
+        self.send(Out::Nack(nack)).await
+    }
+
+    async fn send(&self, kind: Out) -> Result<(), Error> {
+        send(&self.outbound, kind).await
+    }
+}
+
+/// Says at every beat that the node is there, what it holds and how busy it is; ends only when the stream does.
+async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
+    let mut beat = interval(HEARTBEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beat.tick().await;
+        let states = client.plans.load().environments().map(|environment| environment.state()).collect();
+        send(&outbound, Out::Heartbeat(Heartbeat { states, load: Some((client.load)()) })).await?;
+    }
+}
+
+/// A control plane that takes nothing for three heartbeats is gone.
+async fn send(outbound: &mpsc::Sender<NodeMessage>, kind: Out) -> Result<(), Error> {
+    let sent = timeout(SILENCE, outbound.send(NodeMessage { kind: Some(kind) })).await;
+    sent.map_err(|_| Error::Silent)?.map_err(|_| Error::Closed)
+}

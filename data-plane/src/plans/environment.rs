@@ -1,0 +1,130 @@
+//! What this node holds of one environment: its resources as they came, and the parts that messages use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kanat_catalog::Instance;
+use kanat_engine::Resources;
+use kanat_mapping::{Lookup, Tables};
+use kanat_model::id::{EnvironmentId, EpochId};
+use kanat_plan_stream::{Hash, SetHash, Sharded};
+use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
+use kanat_proto::plan::v1;
+
+use super::snapshot::Flow;
+
+/// One environment at one generation. Neighbouring generations share what did not change.
+#[derive(Clone)]
+pub struct Environment {
+    pub id: EnvironmentId,
+    pub epoch: EpochId,
+    pub generation: u64,
+    pub set_hash: SetHash,
+    pub(super) resources: Sharded<String, Held>,
+    /// By name.
+    pub(super) tables: Sharded<String, Arc<Table>>,
+    /// By id.
+    pub(super) instances: Sharded<String, Arc<Instance>>,
+}
+
+/// A resource as it came, and what it became.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub hash: Hash,
+    pub body: Bytes,
+    pub compiled: Compiled,
+}
+
+/// A resource, ready to use.
+#[derive(Clone)]
+pub(super) enum Compiled {
+    Flow(Arc<Flow>),
+    Table(Arc<Table>),
+    Instance(Arc<Instance>),
+}
+
+/// A lookup table.
+#[derive(Debug)]
+pub struct Table {
+    pub id: String,
+    pub name: String,
+    entries: HashMap<Box<str>, Box<str>>,
+}
+
+impl Table {
+    pub fn new(table: v1::LookupTable) -> Self {
+        let entries = table.entries.into_iter().map(|entry| (entry.key.into(), entry.value.into()));
+        Self { id: table.id, name: table.name, entries: entries.collect() }
+    }
+}
+
+impl Environment {
+    /// An environment of which nothing is held yet.
+    pub fn empty(id: EnvironmentId, epoch: EpochId) -> Self {
+        Self {
+            id,
+            epoch,
+            generation: 0,
+            set_hash: SetHash::default(),
+            resources: Sharded::default(),
+            tables: Sharded::default(),
+            instances: Sharded::default(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// Which set this is, without its resources.
+    pub(super) fn state(&self) -> EnvironmentState {
+        EnvironmentState {
+            environment_id: self.id.to_string(),
+            epoch: self.epoch.to_string(),
+            generation: self.generation,
+            set_hash: self.set_hash.to_vec(),
+            resources: Vec::new(),
+        }
+    }
+
+    /// Which set this is, with the hash of every resource.
+    pub(super) fn full_state(&self) -> EnvironmentState {
+        let resources =
+            self.resources.iter().map(|(id, held)| ResourceHash { id: id.clone(), hash: held.hash.to_vec() });
+        EnvironmentState { resources: resources.collect(), ..self.state() }
+    }
+
+    /// Every resource as it came, in no order.
+    pub(super) fn to_resources(&self) -> impl Iterator<Item = Resource> {
+        self.resources.iter().map(|(id, held)| Resource {
+            id: id.clone(),
+            hash: held.hash.to_vec(),
+            body: held.body.clone(),
+        })
+    }
+}
+
+impl Tables for Environment {
+    fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
+        match self.tables.get(table) {
+            None => Lookup::NoTable,
+            Some(table) => table.entries.get(key).map_or(Lookup::NoKey, |value| Lookup::Value(value)),
+        }
+    }
+}
+
+impl Resources for Environment {
+    fn instance(&self, id: &str) -> Option<&Instance> {
+        self.instances.get(id).map(Arc::as_ref)
+    }
+}
+
+/// Bodies hold secrets and stay out of logs.
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Environment");
+        debug.field("id", &self.id).field("epoch", &self.epoch).field("generation", &self.generation);
+        debug.field("resources", &self.resources.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+//! The plans that last ran, on disk: what a node starts from when no control plane is in reach.
+//!
+//! Each environment has a folder of numbered files. A file begins with the whole set, written beside, synced and renamed;
+//! changes are appended to it and synced, so that one flow's change costs one flow, until they outweigh the set and the
+//! next file begins. Every record is sealed, and bound to its place. The three newest files are kept.
+
+mod record;
+mod replay;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kanat_auth::Sealer;
+use kanat_model::id::EnvironmentId;
+use kanat_proto::node::v1::Delta;
+use prost::Message;
+
+use super::environment::Environment;
+use record::{Reader, Writer};
+pub use replay::Set;
+
+/// Files of one environment that are kept.
+const KEPT: usize = 3;
+
+/// Bytes of bodies in one record of a whole set.
+const RECORD_BYTES: usize = 4 << 20;
+
+/// Appended bytes below which no new file is begun.
+const SMALL: u64 = 1 << 20;
+
+/// The ids of the environments that the node serves, one a line.
+const EXPECTED: &str = "environments";
+
+/// The folder of one node's plans.
+#[derive(Debug)]
+pub struct LastGood {
+    folder: PathBuf,
+    sealer: Arc<Sealer>,
+    /// The files that this process began, and may append to.
+    open: HashMap<EnvironmentId, Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    writer: Writer,
+    /// Bytes of the whole set that the file begins with.
+    set_bytes: u64,
+}
+
+/// What was found on disk.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub sets: Vec<Set>,
+    /// The environments that the node served; none when that is not known.
+    pub expected: Option<Vec<EnvironmentId>>,
+}
+
+impl LastGood {
+    pub fn new(folder: PathBuf, sealer: Arc<Sealer>) -> Self {
+        Self { folder, sealer, open: HashMap::new() }
+    }
+
+    /// Reads the newest set of every environment that can be read. What cannot is passed over, and said so in the log.
+    pub fn load(&self) -> Found {
+        let sets = folders(&self.folder).into_iter().filter_map(|folder| self.load_environment(&folder));
+        Found { sets: sets.collect(), expected: self.load_expected() }
+    }
+
+    /// Saves what `environment` became; `change` is how.
+    ///
+    /// # Errors
+    /// The disk does not take it. The next call writes the whole set.
+    pub fn save(&mut self, environment: &Environment, change: &Delta) -> io::Result<()> {
+        if let Some(mut open) = self.open.remove(&environment.id)
+            && open.writer.bytes() - open.set_bytes < open.set_bytes.max(SMALL)
+        {
+            open.writer.write(&change.encode_to_vec(), &self.sealer)?;
+            open.writer.sync()?;
+            self.open.insert(environment.id.clone(), open);
+            return Ok(());
+        }
+        let open = self.write_whole(environment)?;
+        self.open.insert(environment.id.clone(), open);
+        Ok(())
+    }
+
+    /// Notes which environments the node serves.
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub fn expect(&self, environments: &[EnvironmentId]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let text: String = environments.iter().map(|id| format!("{id}\n")).collect();
+        let beside = self.folder.join("environments.new");
+        let mut writer = Writer::create(&beside, EXPECTED.to_owned())?;
+        writer.write(text.as_bytes(), &self.sealer)?;
+        writer.sync()?;
+        fs::rename(&beside, self.folder.join(EXPECTED))?;
+        sync_folder(&self.folder)
+    }
+
+    /// Forgets an environment that the node no longer serves.
+    ///
+    /// # Errors
+    /// The disk does not let go of it.
+    pub fn remove(&mut self, environment: &EnvironmentId) -> io::Result<()> {
+        self.open.remove(environment);
+        match fs::remove_dir_all(self.folder.join(folder_name(environment))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn load_environment(&self, folder: &Path) -> Option<Set> {
+        files(folder).into_iter().rev().find_map(|(number, path)| {
+            let context = context(folder, number);
+            let records = Reader::open(&path, context).inspect_err(|error| {
+                tracing::warn!(path = %path.display(), %error, "cannot open saved plans");
+            });
+            let set = replay::of(records.ok()?.records(&self.sealer));
+            if set.is_none() {
+                tracing::warn!(path = %path.display(), "saved plans cannot be read: trying older ones");
+            }
+            set
+        })
+    }
+
+    fn load_expected(&self) -> Option<Vec<EnvironmentId>> {
+        let reader = Reader::open(&self.folder.join(EXPECTED), EXPECTED.to_owned()).ok()?;
+        let text = String::from_utf8(reader.records(&self.sealer).next()?).ok()?;
+        Some(text.lines().map(EnvironmentId::from).collect())
+    }
+
+    fn write_whole(&self, environment: &Environment) -> io::Result<Open> {
+        let folder = self.folder.join(folder_name(&environment.id));
+        fs::create_dir_all(&folder)?;
+        let existing = files(&folder);
+        let number = existing.last().map_or(1, |(number, _)| number + 1);
+        let beside = folder.join("new");
+        let mut writer = Writer::create(&beside, context(&folder, number))?;
+        for record in whole(environment) {
+            writer.write(&record.encode_to_vec(), &self.sealer)?;
+        }
+        writer.sync()?;
+        fs::rename(&beside, folder.join(file_name(number)))?;
+        sync_folder(&folder)?;
+        sync_folder(&self.folder)?;
+        for (_, path) in existing.iter().rev().skip(KEPT - 1) {
+            fs::remove_file(path)?;
+        }
+        Ok(Open { set_bytes: writer.bytes(), writer })
+    }
+}
+
+/// The whole set as deltas from nothing; only the last one has a set hash.
+fn whole(environment: &Environment) -> impl Iterator<Item = Delta> {
+    let mut resources = environment.to_resources().peekable();
+    let mut done = false;
+    std::iter::from_fn(move || {
+        if done {
+            return None;
+        }
+        let (mut upserts, mut bytes) = (Vec::new(), 0);
+        while let Some(resource) = resources.next_if(|_| bytes < RECORD_BYTES) {
+            bytes += resource.body.len();
+            upserts.push(resource);
+        }
+        done = resources.peek().is_none();
+        Some(Delta {
+            environment_id: environment.id.to_string(),
+            epoch: environment.epoch.to_string(),
+            generation: environment.generation,
+            upserts,
+            set_hash: if done { environment.set_hash.to_vec() } else { Vec::new() },
+            ..Delta::default()
+        })
+    })
+}
+
+/// What a file's records are bound to.
+fn context(folder: &Path, number: u64) -> String {
+    format!("plans/{}/{number}", folder.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Ids come over the wire: one that is no plain name is spelled in hexadecimal digits.
+fn folder_name(id: &EnvironmentId) -> String {
+    let plain = !id.as_str().is_empty() && id.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if plain { id.to_string() } else { format!("x-{}", hex::encode(id.as_str())) }
+}
+
+fn file_name(number: u64) -> String {
+    format!("{number:010}.plans")
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// The numbered files, oldest first.
+fn files(folder: &Path) -> Vec<(u64, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| {
+            let number = entry.file_name().to_str()?.strip_suffix(".plans")?.parse().ok()?;
+            Some((number, entry.path()))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// A rename is durable once its folder is synced.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! A file of sealed records: each its length in four bytes, then itself. Records that are cut short, changed or moved end
+//! the file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use kanat_auth::Sealer;
+
+/// Writes records one after another.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    context: String,
+    records: u64,
+    bytes: u64,
+}
+
+/// Reads them back.
+#[derive(Debug)]
+pub struct Reader {
+    file: BufReader<File>,
+    context: String,
+}
+
+impl Writer {
+    /// Begins a file that only this user can read, in the place of one that stands there.
+    pub fn create(path: &Path, context: String) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(Self { file, context, records: 0, bytes: 0 })
+    }
+
+    pub fn write(&mut self, plain: &[u8], sealer: &Sealer) -> io::Result<()> {
+        let sealed = sealer.seal(plain, &place(&self.context, self.records));
+        let length = u32::try_from(sealed.len()).map_err(|_| io::Error::other("a record of plans exceeds 4 GiB"))?;
+        let mut record = Vec::with_capacity(4 + sealed.len());
+        record.extend_from_slice(&length.to_le_bytes());
+        record.extend_from_slice(&sealed);
+        self.file.write_all(&record)?;
+        self.records += 1;
+        self.bytes += record.len() as u64;
+        Ok(())
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Reader {
+    pub fn open(path: &Path, context: String) -> io::Result<Self> {
+        Ok(Self { file: BufReader::new(File::open(path)?), context })
+    }
+
+    /// The records up to the end of the file, or to the first that cannot be opened.
+    pub fn records(mut self, sealer: &Sealer) -> impl Iterator<Item = Vec<u8>> {
+        let mut number = 0;
+        std::iter::from_fn(move || {
+            let mut length = [0; 4];
+            self.file.read_exact(&mut length).ok()?;
+            let length = u64::from(u32::from_le_bytes(length));
+            let mut sealed = Vec::new();
+            // Room is made for what is there, not for what a damaged length says.
+            let read = self.file.by_ref().take(length).read_to_end(&mut sealed).ok()?;
+            let plain = (read as u64 == length).then(|| sealer.open(&sealed, &place(&self.context, number)).ok())??;
+            number += 1;
+            Some(plain)
+        })
+    }
+}
+
+fn place(context: &str, record: u64) -> String {
+    format!("{context}/{record}")
+}

@@ -1,0 +1,159 @@
+//! What is found again on disk, whatever became of it meanwhile.
+
+use std::io::Write;
+
+use kanat_model::id::EpochId;
+use kanat_plan_stream::{Hash, Kind};
+use kanat_proto::node::v1::Resource;
+use kanat_proto::plan::v1::LookupTable;
+use tempfile::TempDir;
+
+use super::*;
+use crate::plans::apply::{Change, apply};
+
+struct Saved {
+    folder: TempDir,
+    last_good: LastGood,
+    environment: Environment,
+}
+
+impl Saved {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let last_good = open(folder.path());
+        let environment = Environment::empty(EnvironmentId::from("env_1"), EpochId::from("epoch_1"));
+        Self { folder, last_good, environment }
+    }
+
+    /// Saves the next generation, which has this table in it.
+    fn put(&mut self, table: &LookupTable) {
+        let body = table.encode_to_vec();
+        let id = Kind::LookupTable.resource_id(&table.id);
+        let upserts = vec![Resource { id, hash: Hash::of(&body).to_vec(), body: body.into() }];
+        let (epoch, generation) = (self.environment.epoch.clone(), self.environment.generation + 1);
+        let applied = apply(&self.environment, Change { epoch, generation, upserts, removals: Vec::new() });
+        self.environment = applied.environment;
+        self.last_good.save(&self.environment, &applied.accepted).unwrap();
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        files(&self.folder.path().join("env_1")).into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// As a new process does, the next change begins a file.
+    fn restart(&mut self) {
+        self.last_good = open(self.folder.path());
+    }
+
+    fn found(&self) -> Option<Set> {
+        open(self.folder.path()).load().sets.pop()
+    }
+}
+
+fn open(folder: &Path) -> LastGood {
+    LastGood::new(folder.to_owned(), Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap()))
+}
+
+fn table(id: &str) -> LookupTable {
+    LookupTable { id: id.to_owned(), name: id.to_owned(), ..LookupTable::default() }
+}
+
+#[test]
+fn finds_the_last_generation_of_what_was_saved() {
+    let mut saved = Saved::new();
+    assert!(saved.found().is_none());
+    for n in 0..10 {
+        saved.put(&table(&format!("lt_{}", n % 7)));
+    }
+    let found = saved.found().unwrap();
+    assert_eq!((found.generation, found.set_hash, found.resources.len()), (10, saved.environment.set_hash, 7));
+    assert_eq!(saved.files().len(), 1);
+}
+
+#[test]
+fn a_change_that_was_cut_short_is_as_if_it_had_not_been() {
+    let mut saved = Saved::new();
+    saved.put(&table("lt_1"));
+    let path = saved.files().pop().unwrap();
+    let whole = fs::metadata(&path).unwrap().len();
+    saved.put(&table("lt_2"));
+    let full = fs::metadata(&path).unwrap().len();
+    for length in [full - 1, whole + 5, whole + 3] {
+        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let found = saved.found().unwrap();
+        assert_eq!((found.generation, found.resources.len()), (1, 1));
+    }
+    // Garbage after it is passed over as well.
+    File::options().append(true).open(&path).unwrap().write_all(&[0xff; 100]).unwrap();
+    assert_eq!(saved.found().unwrap().generation, 1);
+}
+
+#[test]
+fn three_files_are_kept_and_an_older_one_stands_in_for_a_damaged_one() {
+    let mut saved = Saved::new();
+    for n in 0..5 {
+        saved.put(&table(&format!("lt_{n}")));
+        saved.restart();
+    }
+    let files = saved.files();
+    assert_eq!(files.len(), 3);
+    assert_eq!(saved.found().unwrap().generation, 5);
+    fs::write(&files[2], b"damaged").unwrap();
+    assert_eq!(saved.found().unwrap().generation, 4);
+    // A file does not pass for another.
+    fs::copy(&files[0], &files[1]).unwrap();
+    assert_eq!(saved.found().unwrap().generation, 3);
+}
+
+#[test]
+fn a_file_that_outgrew_its_set_is_followed_by_a_new_one() {
+    let mut saved = Saved::new();
+    let entry = kanat_proto::plan::v1::lookup_table::Entry { key: "k".repeat(400_000), value: String::new() };
+    for version in 0..6 {
+        saved.put(&LookupTable { version, entries: vec![entry.clone()], ..table("lt_1") });
+    }
+    assert_eq!(saved.files().len(), 2);
+    let found = saved.found().unwrap();
+    assert_eq!((found.generation, found.set_hash), (6, saved.environment.set_hash));
+}
+
+#[test]
+fn a_set_of_several_records_comes_back_whole() {
+    let mut saved = Saved::new();
+    let entry = kanat_proto::plan::v1::lookup_table::Entry { key: "k".repeat(3 << 20), value: String::new() };
+    for n in 0..3 {
+        saved.restart();
+        saved.put(&LookupTable { entries: vec![entry.clone()], ..table(&format!("lt_{n}")) });
+    }
+    assert_eq!(saved.found().unwrap().resources.len(), 3);
+}
+
+#[test]
+fn what_another_key_sealed_is_not_found() {
+    let mut saved = Saved::new();
+    saved.put(&table("lt_1"));
+    let other = LastGood::new(saved.folder.path().to_owned(), Arc::new(Sealer::from_keys(&[[8; 32]]).unwrap()));
+    assert!(other.load().sets.is_empty());
+}
+
+#[test]
+fn an_id_that_is_no_plain_name_stays_in_the_folder() {
+    let mut saved = Saved::new();
+    saved.environment.id = EnvironmentId::from("../../etc");
+    saved.put(&table("lt_1"));
+    assert_eq!(saved.found().unwrap().environment_id.as_str(), "../../etc");
+    assert_eq!(folders(saved.folder.path()).len(), 1);
+    saved.last_good.remove(&saved.environment.id).unwrap();
+    assert!(saved.found().is_none());
+}
+
+#[test]
+fn the_served_environments_are_remembered() {
+    let saved = Saved::new();
+    assert_eq!(saved.last_good.load().expected, None);
+    let ids = vec![EnvironmentId::from("env_1"), EnvironmentId::from("env_2")];
+    saved.last_good.expect(&ids).unwrap();
+    assert_eq!(open(saved.folder.path()).load().expected, Some(ids));
+    saved.last_good.expect(&[]).unwrap();
+    assert_eq!(open(saved.folder.path()).load().expected, Some(Vec::new()));
+}

@@ -1,0 +1,108 @@
+//! Versions of flows that are no longer deployed but still have messages: kept in the message log, compiled when needed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kanat_engine::CompileError;
+use kanat_message_log::{MessageLog, SavedPlan};
+use kanat_model::id::FlowId;
+use kanat_plan_stream::saved;
+use kanat_proto::plan::v1::FlowPlan;
+use prost::Message;
+
+use super::snapshot::{Flow, FlowChange};
+
+/// Compiled versions that are kept at hand.
+const AT_HAND: usize = 1_000;
+
+/// Plans that are saved in one call.
+const BATCH: usize = 500;
+
+/// Why a version cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the message log cannot give a former version: {0}")]
+    Log(#[from] kanat_message_log::Error),
+    #[error("version {version} of flow {flow_id} cannot be read: {source}")]
+    Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
+    #[error("version {version} of flow {flow_id} cannot run on this build: {source}")]
+    Compile { flow_id: FlowId, version: u32, source: CompileError },
+}
+
+/// Former versions by flow and number.
+pub struct Versions {
+    log: Arc<dyn MessageLog>,
+    at_hand: Mutex<AtHand>,
+}
+
+#[derive(Default)]
+struct AtHand {
+    flows: HashMap<(FlowId, u32), (Arc<Flow>, u64)>,
+    uses: u64,
+}
+
+impl Versions {
+    pub fn new(log: Arc<dyn MessageLog>) -> Self {
+        Self { log, at_hand: Mutex::default() }
+    }
+
+    /// Errors when the log cannot be read, or when what it holds cannot run.
+    pub async fn get(&self, flow_id: &FlowId, version: u32) -> Result<Option<Arc<Flow>>, Error> {
+        if let Some(flow) = self.lock().used(flow_id, version) {
+            return Ok(Some(flow));
+        }
+        let Some(body) = self.log.plan(flow_id, version).await? else { return Ok(None) };
+        let plan =
+            FlowPlan::decode(body).map_err(|source| Error::Encoding { flow_id: flow_id.clone(), version, source })?;
+        let flow =
+            Flow::compile(plan).map_err(|source| Error::Compile { flow_id: flow_id.clone(), version, source })?;
+        let flow = Arc::new(flow);
+        self.lock().keep(flow_id, version, Arc::clone(&flow));
+        Ok(Some(flow))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AtHand> {
+        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AtHand {
+    fn used(&mut self, flow_id: &FlowId, version: u32) -> Option<Arc<Flow>> {
+        self.uses += 1;
+        let (flow, used) = self.flows.get_mut(&(flow_id.clone(), version))?;
+        *used = self.uses;
+        Some(Arc::clone(flow))
+    }
+
+    fn keep(&mut self, flow_id: &FlowId, version: u32, flow: Arc<Flow>) {
+        if self.flows.len() >= AT_HAND
+            && let Some(oldest) = self.flows.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone())
+        {
+            self.flows.remove(&oldest);
+        }
+        self.flows.insert((flow_id.clone(), version), (flow, self.uses));
+    }
+}
+
+/// Writes down the versions that came with a change, so that messages accepted under them stay runnable.
+///
+/// # Errors
+/// The log cannot be written: the change must not go live.
+pub async fn save(log: &dyn MessageLog, changes: &[FlowChange]) -> Result<(), kanat_message_log::Error> {
+    let plans: Vec<_> = changes.iter().filter_map(to_save).collect();
+    for batch in plans.chunks(BATCH) {
+        log.save_plans(batch.to_vec()).await?;
+    }
+    Ok(())
+}
+
+/// What a change adds to what is saved already; pausing a flow or rotating its token adds nothing.
+fn to_save(change: &FlowChange) -> Option<SavedPlan> {
+    let after = change.after.as_ref()?;
+    let body = saved::body(after.plan());
+    let before = change.before.as_ref().filter(|before| before.version == after.version);
+    if before.is_some_and(|before| saved::body(before.plan()) == body) {
+        return None;
+    }
+    Some(SavedPlan { flow_id: after.id.clone(), version: after.version, body })
+}

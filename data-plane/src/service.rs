@@ -1,0 +1,163 @@
+//! Which path is answered by what. Everything that comes to the data plane's port passes here.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use kanat_model::id::RequestId;
+use kanat_net::Body;
+use kanat_net::body::{self, BoxError};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Refusal;
+use crate::ingress::{Admission, webhook};
+use crate::pipeline::Pipeline;
+use crate::plans::Plans;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_LIMIT: usize = 128;
+const WEBHOOKS: &str = "/webhooks/receive/";
+/// A log that does not answer a readiness probe within this time is not ready.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What requests are answered from.
+pub(crate) struct Shared {
+    pub plans: Plans,
+    pub pipeline: Arc<Pipeline>,
+    pub admission: Admission,
+    /// Cancelled when the node serves on, but not for long.
+    pub leaving: CancellationToken,
+}
+
+impl Shared {
+    pub fn is_ready(&self) -> bool {
+        !self.leaving.is_cancelled() && self.plans.loaded() && self.pipeline.is_ready()
+    }
+
+    /// Whether connections are to be closed with the answer at hand.
+    fn is_going(&self) -> bool {
+        self.leaving.is_cancelled() || self.pipeline.is_draining()
+    }
+}
+
+/// The service for all paths of the data plane.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+impl Service {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { Ok(answer(&shared, request).await) })
+    }
+}
+
+async fn answer<B>(shared: &Shared, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let request_id = request_id(request.headers());
+    let mut response = match route(shared, request).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            let response = refusal.into_response(request_id.to_str().unwrap_or_default());
+            kanat_telemetry::metrics().refused(response.status().as_u16());
+            response
+        }
+    };
+    response.headers_mut().insert(REQUEST_ID, request_id);
+    if shared.is_going() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+async fn route<B>(shared: &Shared, request: Request<B>) -> Result<Response<Body>, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    match request.uri().path() {
+        "/health" => read_only(request.method()).map(|()| status(StatusCode::OK, "ok")),
+        "/ready" => {
+            read_only(request.method())?;
+            Ok(readiness(shared).await)
+        }
+        path => match path.strip_prefix(WEBHOOKS) {
+            Some(token) if !token.is_empty() && !token.contains('/') => {
+                if shared.pipeline.is_draining() {
+                    return Err(Refusal::unavailable("this node is shutting down", Duration::from_secs(1)));
+                }
+                let token = token.to_owned();
+                webhook::receive(shared, &token, request).await
+            }
+            Some(_) | None => Err(Refusal::not_found()),
+        },
+    }
+}
+
+fn read_only(method: &Method) -> Result<(), Refusal> {
+    if matches!(*method, Method::GET | Method::HEAD) { Ok(()) } else { Err(Refusal::method("GET, HEAD")) }
+}
+
+async fn readiness(shared: &Shared) -> Response<Body> {
+    if shared.leaving.is_cancelled() {
+        return status(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+    }
+    if !shared.plans.loaded() {
+        return status(StatusCode::SERVICE_UNAVAILABLE, "no plans yet");
+    }
+    if !shared.pipeline.is_ready() {
+        return status(StatusCode::SERVICE_UNAVAILABLE, "not taking work");
+    }
+    match tokio::time::timeout(PROBE_TIMEOUT, shared.pipeline.ping()).await {
+        Ok(Ok(())) => status(StatusCode::OK, "ready"),
+        Ok(Err(_)) | Err(_) => status(StatusCode::SERVICE_UNAVAILABLE, "the message log is out of reach"),
+    }
+}
+
+fn status(code: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(body::full(format!("{{\"status\":\"{text}\"}}")));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if code == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// The caller's own when it is short and plain, else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|value| {
+        let bytes = value.as_bytes();
+        (1..=REQUEST_ID_LIMIT).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    });
+    given.cloned().unwrap_or_else(|| {
+        HeaderValue::from_str(RequestId::generate().as_str()).unwrap_or(HeaderValue::from_static("req_0"))
+    })
+}

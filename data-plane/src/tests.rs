@@ -1,0 +1,11 @@
+//! The node as a whole: a real log, real sockets to a real HTTP target, plans by the real stream.
+
+mod control;
+mod delivery;
+mod faults;
+mod held;
+mod ingress;
+mod lanes;
+mod node;
+mod property;
+mod target;

@@ -1,0 +1,111 @@
+//! What waits: for a paused flow, for an earlier message of its key, for another start of the node.
+
+use kanat_model::message::Status;
+
+use super::node::{Node, flow};
+use super::target::{Target, status};
+
+#[tokio::test]
+async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    let mut plan = flow("resting");
+    plan.paused = true;
+    node.deploy(&plan, &target.url).await;
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        ids.push(node.accepted("t-resting", format!("{{\"n\":{n}}}")).await);
+    }
+    for id in &ids {
+        assert_eq!(node.message_when(id, |_| true).await.status, Status::Held);
+    }
+    assert!(target.received().is_empty());
+
+    plan.paused = false;
+    node.control.flow(&plan).await;
+    for id in &ids {
+        assert_eq!(node.finished(id).await.status, Status::Delivered);
+    }
+    assert_eq!(target.received().len(), 5);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn messages_of_one_ordering_key_go_out_one_after_another() {
+    let node = Node::start().await;
+    // The first attempt of each message fails: the next of its key must wait for the second attempt all the same.
+    let seen = std::sync::Mutex::new(std::collections::HashSet::new());
+    let target = Target::answering(move |_, request| {
+        let first = seen.lock().unwrap().insert(request.body.clone());
+        status(if first { 500 } else { 200 })
+    })
+    .await;
+    let mut plan = flow("ordered");
+    plan.ordering_key = "source.key".to_owned();
+    node.deploy(&plan, &target.url).await;
+    let mut ids = Vec::new();
+    for n in 0..4 {
+        ids.push(node.accepted("t-ordered", format!("{{\"key\":\"a\",\"n\":{n}}}")).await);
+    }
+    for id in &ids {
+        assert_eq!(node.finished(id).await.status, Status::Delivered);
+    }
+    let bodies: Vec<String> = target.received().iter().map(|r| String::from_utf8(r.body.to_vec()).unwrap()).collect();
+    let expected: Vec<String> = (0..4).flat_map(|n| vec![format!("{{\"key\":\"a\",\"n\":{n}}}"); 2]).collect();
+    assert_eq!(bodies, expected);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn what_one_start_leaves_the_next_one_delivers() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    let mut plan = flow("later");
+    plan.paused = true;
+    node.deploy(&plan, &target.url).await;
+    let id = node.accepted("t-later", "{}").await;
+    plan.paused = false;
+    let node = node.restart().await;
+    node.control.flow(&plan).await;
+    assert_eq!(node.finished(&id).await.status, Status::Delivered);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_runs_under_the_version_that_it_was_accepted_under() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    let mut plan = flow("evolving");
+    plan.paused = true;
+    plan.target.as_mut().unwrap().endpoint = "/first".to_owned();
+    node.deploy(&plan, &target.url).await;
+    let first = node.accepted("t-evolving", "{}").await;
+    plan.version = 2;
+    plan.paused = false;
+    plan.target.as_mut().unwrap().endpoint = "/second".to_owned();
+    node.control.flow(&plan).await;
+    let second = node.accepted("t-evolving", "{}").await;
+    for (id, version) in [(&first, 1), (&second, 2)] {
+        let message = node.finished(id).await;
+        assert_eq!((message.status, message.flow_version), (Status::Delivered, version));
+    }
+    let mut paths: Vec<String> = target.received().into_iter().map(|request| request.path).collect();
+    paths.sort();
+    assert_eq!(paths, ["/first", "/second"]);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn messages_of_a_deleted_flow_are_delivered_as_they_were_accepted() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    let mut plan = flow("fleeting");
+    plan.paused = true;
+    node.deploy(&plan, &target.url).await;
+    let id = node.accepted("t-fleeting", "{}").await;
+    node.control.remove_flow("flw_fleeting").await;
+    assert_eq!(node.finished(&id).await.status, Status::Delivered);
+    assert_eq!(node.post("t-fleeting", "{}").await.status, 404);
+    node.stop().await;
+    target.stop().await;
+}

@@ -1,0 +1,128 @@
+//! A message as this node holds it while it works on it.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::Trigger;
+use kanat_telemetry::spans::{self, Kind, Span};
+use serde::Deserialize;
+
+use crate::trace_context;
+
+/// What a run needs of a message.
+#[derive(Clone)]
+pub(crate) struct Work {
+    pub id: MessageId,
+    pub source: Trigger,
+    /// Valid JSON.
+    pub payload: Bytes,
+    /// As it came.
+    pub raw_body: Bytes,
+    /// The document that expressions see as `trigger`.
+    pub trigger: Bytes,
+    /// Outputs of the steps that have succeeded, by name.
+    pub steps: Bytes,
+    pub received_at: Timestamp,
+    /// Attempts that have ended.
+    pub attempts: u32,
+    pub max_attempts: u32,
+    pub traceparent: Option<String>,
+}
+
+impl Work {
+    /// The number of the attempt at hand, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempts.saturating_add(1)
+    }
+
+    /// Begins the span of an attempt, of which its call is to be a part; none when nobody takes spans.
+    pub fn begin_attempt(&mut self, flow: &FlowId) -> Option<Span> {
+        if !spans::taken() {
+            return None;
+        }
+        let parent = self.traceparent.take();
+        let own = trace_context::child(parent.as_deref(), &self.id);
+        let span = Span::begin("run", Kind::Internal, &own, parent.as_deref());
+        self.traceparent = Some(own);
+        let attempt = self.attempt().to_string();
+        let span = span?.with("kanat.message.id", self.id.as_str()).with("kanat.flow.id", flow.as_str());
+        Some(span.with("kanat.attempt", attempt))
+    }
+
+    /// Bytes that the message takes in memory.
+    pub fn bytes(&self) -> usize {
+        cost(&self.payload, &self.raw_body, &self.trigger)
+    }
+
+    /// What the body was declared to be when it came, or was taken for.
+    pub fn content_type(&self) -> HeaderValue {
+        let document: Document = serde_json::from_slice(&self.trigger).unwrap_or_default();
+        let declared = document.headers.content_type.filter(|text| !text.is_empty());
+        declared.and_then(|text| HeaderValue::from_str(&text).ok()).unwrap_or_else(|| self.taken_for())
+    }
+
+    /// A body without a content type was JSON, a text, or bytes that are neither.
+    fn taken_for(&self) -> HeaderValue {
+        HeaderValue::from_static(match self.payload.first() {
+            _ if self.payload == self.raw_body => "application/json",
+            Some(b'"') => "text/plain; charset=utf-8",
+            Some(_) | None => "application/octet-stream",
+        })
+    }
+}
+
+/// Bytes that a message of these parts takes in memory, with what is kept beside them.
+pub(crate) fn cost(payload: &Bytes, raw_body: &Bytes, trigger: &Bytes) -> usize {
+    let body = if payload.as_ptr() == raw_body.as_ptr() { 0 } else { raw_body.len() };
+    payload.len() + body + trigger.len() + 1024
+}
+
+#[derive(Default, Deserialize)]
+struct Document {
+    #[serde(default)]
+    headers: Headers,
+}
+
+#[derive(Default, Deserialize)]
+struct Headers {
+    #[serde(rename = "content-type")]
+    content_type: Option<String>,
+}
+
+#[cfg(test)]
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            id: MessageId::new("msg_1"),
+            source: Trigger::Webhook,
+            payload: Bytes::from_static(b"{}"),
+            raw_body: Bytes::from_static(b"{}"),
+            trigger: Bytes::from_static(b"{}"),
+            steps: Bytes::new(),
+            received_at: Timestamp::from_millis(0),
+            attempts: 0,
+            max_attempts: 1,
+            traceparent: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_keeps_its_content_type_and_is_what_it_was_taken_for_when_it_has_none() {
+        let of = |trigger: &'static str| Work { trigger: trigger.into(), ..Work::default() }.content_type();
+        assert_eq!(of(r#"{"headers":{"content-type":"text/xml; charset=utf-8"}}"#), "text/xml; charset=utf-8");
+        for without in [r#"{"headers":{}}"#, "{}", "", r#"{"headers":{"content-type":""}}"#] {
+            assert_eq!(of(without), "application/json");
+        }
+        let taken = |payload: &'static str, raw_body: &'static [u8]| {
+            Work { payload: payload.into(), raw_body: raw_body.into(), ..Work::default() }.content_type()
+        };
+        assert_eq!(taken(r#""hello""#, b"hello"), "text/plain; charset=utf-8");
+        assert_eq!(taken(r#"{"base64":"/w=="}"#, b"\xff"), "application/octet-stream");
+    }
+}
