@@ -1,0 +1,79 @@
+//! The load: connections that post one order after another, each waiting for its answer.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::order;
+
+/// What a load came to.
+pub struct Outcome {
+    pub acked: u64,
+    pub elapsed: Duration,
+    /// Answer times in nanoseconds, sorted.
+    pub latencies: Vec<u64>,
+}
+
+/// Posts orders to `path` for `length`, over `connections`. Instants in the orders count from `start`.
+pub async fn run(
+    address: SocketAddr,
+    path: &str,
+    connections: usize,
+    length: Duration,
+    start: Instant,
+) -> Result<Outcome> {
+    let begun = Instant::now();
+    let mut tasks = JoinSet::new();
+    for connection in 0..connections {
+        let first = connection as u64 * 1_000_000_000;
+        tasks.spawn(post(address, path.to_owned(), first, begun + length, start));
+    }
+    let mut latencies = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        latencies.extend(done.context("a connection's task failed")??);
+    }
+    let elapsed = begun.elapsed();
+    latencies.sort_unstable();
+    Ok(Outcome { acked: latencies.len() as u64, elapsed, latencies })
+}
+
+async fn post(address: SocketAddr, path: String, first: u64, until: Instant, start: Instant) -> Result<Vec<u64>> {
+    let stream = TcpStream::connect(address).await.context("cannot connect")?;
+    stream.set_nodelay(true)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let mut latencies = Vec::with_capacity(1 << 16);
+    for number in first.. {
+        let sent = Instant::now();
+        if sent >= until {
+            break;
+        }
+        let body = order::order(number, nanos(sent - start));
+        let request = Request::post(&path)
+            .header("host", "bench")
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))?;
+        sender.ready().await?;
+        let answer = sender.send_request(request).await?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await?.to_bytes();
+        if status != 202 {
+            bail!("the server answered {status}: {}", String::from_utf8_lossy(&body));
+        }
+        latencies.push(nanos(sent.elapsed()));
+    }
+    Ok(latencies)
+}
+
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,85 @@
+//! Measures a release build of Kanat on this machine's loopback, beside servers that do less on the same disk in the same
+//! run. Absolute figures belong to the machine; the ratios are what to compare.
+
+mod bare;
+mod kanat;
+mod load;
+mod order;
+mod process;
+mod report;
+mod target;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+use crate::bare::Durability;
+use crate::report::{Report, Row};
+
+/// Webhook in, eleven fields mapped, delivered: how fast, at what price, beside bare servers.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench")]
+struct Arguments {
+    /// The release binary to measure.
+    #[arg(long)]
+    kanat: PathBuf,
+    /// How long each load lasts, in seconds.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Numbers of connections to try, one after another.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 64])]
+    connections: Vec<usize>,
+    /// Rounds; the report shows medians.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Folder for data, on the disk to be measured; the system's temporary one when left out.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Serves as a bare server; the measurement starts these itself.
+    #[command(hide = true)]
+    Bare {
+        #[arg(long)]
+        file: Option<PathBuf>,
+    },
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(Role::Bare { file }) = arguments.role {
+        return bare::serve(file).await;
+    }
+    let mut report = Report::default();
+    for round in 1..=arguments.rounds {
+        for &connections in &arguments.connections {
+            eprintln!("round {round} of {}: {connections} connections", arguments.rounds);
+            for row in measure(&arguments, connections).await? {
+                report.add(row);
+            }
+        }
+    }
+    print!("{report}");
+    Ok(())
+}
+
+async fn measure(arguments: &Arguments, connections: usize) -> Result<Vec<Row>> {
+    let length = Duration::from_secs(arguments.seconds);
+    let folder = match &arguments.folder {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    }
+    .context("cannot make a folder for the data")?;
+    Ok(vec![
+        bare::measure(Durability::None, folder.path(), connections, length).await?,
+        bare::measure(Durability::GroupSync, folder.path(), connections, length).await?,
+        kanat::measure(&arguments.kanat, folder.path(), connections, length).await?,
+    ])
+}

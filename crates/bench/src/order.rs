@@ -1,0 +1,55 @@
+//! The work: an order of about a kilobyte, and the flow that maps eleven of its fields.
+
+/// An order that carries its number and the instant it was sent at, in nanoseconds of the measuring process.
+pub fn order(number: u64, sent_at: u64) -> String {
+    format!(
+        r#"{{"id":"ord-{number:010}","sent_at":{sent_at},"created_at":"2026-03-01T09:30:00Z","currency":"eur","amount":149.5,"country":"de","channel":"web","buyer":{{"id":90071992547409931,"full_name":"Ada Lovelace","email":"ada@example.com","phone":"+49 30 901820","address":{{"street":"Unter den Linden 77","zip":"10117","city":"Berlin","country":"de"}}}},"items":[{{"sku":"ab-1001","name":"Notebook, squared, A5","qty":3,"price":4.5,"tax":0.19}},{{"sku":"ab-2040","name":"Fountain pen, medium nib","qty":1,"price":89.0,"tax":0.19}},{{"sku":"zx-0007","name":"Ink cartridge, royal blue, box of 38","qty":2,"price":23.5,"tax":0.19}}],"shipping":{{"method":"standard","price":4.9,"eta_days":3,"carrier":"post"}},"payment":{{"method":"card","brand":"visa","last4":"4242","authorised":true}},"notes":"Please leave the parcel with the neighbour on the second floor if nobody answers the door.","tags":["returning","newsletter","spring-sale"]}}"#
+    )
+}
+
+/// The flow under measurement.
+pub const FLOW: &str = r#"flow: bench-orders
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: bench-target
+  endpoint: /orders
+  method: POST
+mapping:
+  order_id: source.id | required
+  sent_at: source.sent_at
+  total: source.amount | decimal(2)
+  currency: source.currency | uppercase
+  country: source.country | uppercase
+  customer.name: source.buyer.full_name
+  customer.email: source.buyer.email | lowercase
+  customer.city: source.buyer.address.city
+  shipping: source.shipping.method
+  first_sku: source.items[0].sku | uppercase
+  paid: source.payment.authorised
+on_error:
+  retry: 3x exponential(1s)
+  then: dead-letter
+"#;
+
+/// The instant that an order, as delivered, says it was sent at.
+pub fn sent_at(delivered: &[u8]) -> Option<u64> {
+    let key = br#""sent_at":"#;
+    let start = delivered.windows(key.len()).position(|window| window == key)? + key.len();
+    let digits = delivered[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&delivered[start..start + digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_json_of_about_a_kilobyte_that_tells_when_it_was_sent() {
+        let text = order(7, 123_456_789);
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+        assert!((900..1_200).contains(&text.len()), "{}", text.len());
+        assert_eq!(sent_at(text.as_bytes()), Some(123_456_789));
+    }
+}

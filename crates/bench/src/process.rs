@@ -1,0 +1,68 @@
+//! A server in a process of its own, and what it used.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// A running server; killed when dropped.
+pub struct Server {
+    child: Child,
+    pub address: std::net::SocketAddr,
+}
+
+/// What a process used so far.
+#[derive(Clone, Copy)]
+pub struct Usage {
+    pub cpu: Duration,
+    pub peak_memory_kib: u64,
+}
+
+impl Server {
+    /// Starts `command` and waits for its first line, which ends with the address that it listens on. Standard error goes
+    /// to `log`.
+    pub async fn start(command: &mut Command, log: &Path) -> Result<Self> {
+        let log = std::fs::File::create(log).context("cannot make the server's log")?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start the server")?;
+        let stdout = child.stdout.take().context("the server has no standard output")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let line = lines.next_line().await?.context("the server ended before it listened")?;
+        let address = line.rsplit("http://").next().unwrap_or_default();
+        let address = address.trim().parse().with_context(|| format!("no address in {line:?}"))?;
+        Ok(Self { child, address })
+    }
+
+    /// From the kernel's books of this process.
+    pub fn usage(&self) -> Result<Usage> {
+        let pid = self.child.id().context("the server has ended")?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let (_, fields) = stat.rsplit_once(')').context("unreadable stat")?;
+        // Fields 14 and 15: user and system time in ticks of a hundredth of a second.
+        let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+            .context("no VmHWM")?;
+        Ok(Usage { cpu: Duration::from_millis(ticks * 10), peak_memory_kib: peak })
+    }
+
+    /// Asks the process to stop, and waits until it has.
+    pub async fn stop(mut self) -> Result<()> {
+        if let Some(pid) = self.child.id() {
+            Command::new("kill").arg("-TERM").arg(pid.to_string()).status().await?;
+        }
+        self.child.wait().await?;
+        Ok(())
+    }
+}

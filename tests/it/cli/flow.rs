@@ -1,0 +1,57 @@
+//! `kanat flow`: from a file to a message that was delivered.
+
+use kanat_tests::cli::Cli;
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+
+const FLOW: &str = "flow: by-hand
+version: 1
+source:
+  trigger: manual
+target:
+  connector: erp
+  endpoint: /orders
+  method: POST
+mapping:
+  id: source.id | required
+";
+
+#[tokio::test]
+async fn a_file_becomes_a_flow_that_runs() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    cli.file("flow.yaml", FLOW);
+    cli.run(&["flow", "validate", "flow.yaml"]).await.expect();
+    cli.run(&["flow", "create", "flow.yaml"]).await.expect();
+    cli.file("order.json", r#"{"id": 9007199254740993}"#);
+    let tested = cli.run(&["flow", "test", "by-hand", "--data", "order.json", "-o", "json"]).await.expect();
+    assert!(tested.contains("9007199254740993"), "{tested}");
+    cli.run(&["flow", "deploy", "by-hand", "--summary", "first"]).await.expect();
+    let run = cli.run_with(&["flow", "run", "by-hand", "--data", "-", "-o", "json"], r#"{"id": 7}"#).await.json();
+    app.api.message_becomes(run["messageId"].as_str().unwrap(), "delivered").await;
+    assert_eq!(target.received()[0].json(), json!({"id": 7}));
+}
+
+#[tokio::test]
+async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (id, _) = app.api.deployed(FLOW).await;
+    let cli = Cli::of(&app);
+    let status = async |name: &str| cli.run(&["flow", "show", name, "-o", "json"]).await.json()["status"].clone();
+    cli.run(&["flow", "pause", "by-hand"]).await.expect();
+    assert_eq!(status(&id).await, "paused");
+    cli.run(&["flow", "resume", "by-hand"]).await.expect();
+    assert_eq!(status("by-hand").await, "active");
+    cli.run(&["flow", "deploy", "by-hand"]).await.expect();
+    cli.run(&["flow", "rollback", "by-hand", "1"]).await.expect();
+    let versions = cli.run(&["flow", "versions", "by-hand", "-o", "json"]).await.json();
+    assert_eq!(versions["data"].as_array().unwrap().len(), 3);
+    let table = cli.run(&["flow", "list"]).await.expect();
+    assert!(table.contains("by-hand") && table.contains("active"), "{table}");
+    let yaml = cli.run(&["flow", "list", "-o", "yaml"]).await.expect();
+    assert!(yaml.contains("name: by-hand"), "{yaml}");
+    cli.run(&["flow", "delete", "by-hand"]).await.expect();
+    cli.run(&["flow", "show", "by-hand"]).await.fails(1);
+}

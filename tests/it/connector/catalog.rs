@@ -1,0 +1,23 @@
+//! `GET /connectors/catalog` and below.
+
+use kanat_tests::TestApp;
+
+#[tokio::test]
+async fn lists_entries_actions_and_schemas() {
+    let app = TestApp::start().await;
+    let body = app.api.get("/api/v1/connectors/catalog").await.expect(200);
+    let ids: Vec<_> = body["data"].as_array().unwrap().iter().map(|e| e["id"].as_str().unwrap()).collect();
+    for id in ["http", "support-ticketing", "email-delivery"] {
+        assert!(ids.contains(&id), "{ids:?}");
+    }
+    let entry = app.api.get("/api/v1/connectors/catalog/email-delivery").await.expect(200);
+    assert_eq!((entry["category"].as_str(), entry["authentication"].as_str()), (Some("Communication"), Some("bearer")));
+    let found = app.api.get("/api/v1/connectors/catalog?category=Communication").await.expect(200);
+    assert_eq!(found["data"].as_array().unwrap().len(), 1);
+    let actions = app.api.get("/api/v1/connectors/catalog/email-delivery/actions").await.expect(200);
+    assert!(actions["data"].as_array().unwrap().iter().any(|a| a["slug"] == "add-contacts"), "{actions}");
+    let action = app.api.get("/api/v1/connectors/catalog/email-delivery/actions/send-email").await.expect(200);
+    assert!(action["requestSchema"].is_object() && action["responseSchema"].is_object(), "{action}");
+    app.api.get("/api/v1/connectors/catalog/nothing").await.expect_error(404, "NOT_FOUND");
+    app.api.get("/api/v1/connectors/catalog/http/actions/nothing").await.expect_error(404, "NOT_FOUND");
+}

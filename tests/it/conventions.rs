@@ -1,0 +1,99 @@
+//! What holds for every call of `/api/v1`: ids, tags, bodies and their limits.
+
+use kanat_tests::{Rest, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_request_id_is_taken_or_made_and_comes_back() {
+    let app = TestApp::start().await;
+    let mine = app.api.with_header("x-request-id", "order-42").get("/api/v1/flows/flw_nobody").await;
+    assert_eq!(mine.header("x-request-id"), "order-42");
+    assert_eq!(mine.json()["requestId"], "order-42");
+    let made = app.api.get("/api/v1/flows").await;
+    assert!(made.header("x-request-id").starts_with("req_"), "{:?}", made.headers);
+}
+
+#[tokio::test]
+async fn a_tag_saves_a_second_read() {
+    let app = TestApp::start().await;
+    let table = app.api.post("/api/v1/lookup-tables", &json!({"name": "tagged"})).await.expect(201);
+    let path = format!("/api/v1/lookup-tables/{}", table["id"].as_str().unwrap());
+    let tag = app.api.get(&path).await.header("etag").to_owned();
+    assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 2, "{tag}");
+    let again = app.api.with_header("if-none-match", &tag).get(&path).await;
+    assert_eq!((again.status, again.text.as_str()), (304, ""));
+    app.api.post(&format!("{path}/entries"), &json!({"key": "a", "value": "b"})).await.expect(201);
+    app.api.with_header("if-none-match", &tag).get(&path).await.expect(200);
+}
+
+#[tokio::test]
+async fn malformed_json_is_told_by_line_and_column() {
+    let app = TestApp::start().await;
+    let answer = app.api.raw("POST", "/api/v1/lookup-tables", "application/json", "{\n  \"name\" 7}").await;
+    assert!(answer.text.contains("line 2, column 10"), "{}", answer.text);
+    answer.expect_error(400, "INVALID_ARGUMENT");
+}
+
+#[tokio::test]
+async fn a_request_that_is_wrong_in_itself_is_judged_after_its_credential() {
+    let app = TestApp::start().await;
+    let path = "/api/v1/lookup-tables";
+    let stranger = app.api.with_key("kanat_ak_nobody_ever_made_this_key");
+    let viewer = app.api.post("/api/v1/api-keys", &json!({"name": "reader", "role": "viewer"})).await.expect(201);
+    let viewer = app.api.with_key(viewer["key"].as_str().unwrap());
+    for wrong in ["{\"name\": ", "{\"nmae\": \"x\"}"] {
+        stranger.raw("POST", path, "application/json", wrong).await.expect_error(401, "UNAUTHENTICATED");
+        viewer.raw("POST", path, "application/json", wrong).await.expect_error(403, "PERMISSION_DENIED");
+        let told = app.api.with_header("idempotency-key", "mended").raw("POST", path, "application/json", wrong).await;
+        assert!(told.expect_error(400, "INVALID_ARGUMENT")[0]["field"].is_string());
+    }
+    // What was refused leaves the key free for the request as it was meant.
+    app.api.with_header("idempotency-key", "mended").post(path, &json!({"name": "x"})).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_chunked_too() {
+    let app = TestApp::start().await;
+    let body = json!({ "name": "large", "description": "x".repeat(1 << 20) }).to_string();
+    let path = "/api/v1/lookup-tables";
+    app.api.raw("POST", path, "application/json", body.clone()).await.expect_error(413, "INVALID_ARGUMENT");
+    let chunks =
+        body.into_bytes().chunks(64 << 10).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
+    let chunked = reqwest::Body::wrap_stream(futures::stream::iter(chunks));
+    app.api.raw("POST", path, "application/json", chunked).await.expect_error(413, "INVALID_ARGUMENT");
+    assert_eq!(app.api.get(path).await.expect(200)["pagination"]["total"], 0);
+}
+
+#[tokio::test]
+async fn queries_are_checked_like_bodies() {
+    let app = TestApp::start().await;
+    let unknown = app.api.get("/api/v1/flows?stauts=active").await.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(unknown, json!([{"field": "stauts", "message": "unknown query parameter"}]));
+    let typed = app.api.get("/api/v1/flows?limit=many").await.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(typed[0]["field"], "limit");
+    let list = app.api.get("/api/v1/flows?limit=501&offset=3").await.expect(200);
+    assert_eq!(list["pagination"], json!({"total": 0, "limit": 500, "offset": 3}));
+}
+
+#[tokio::test]
+async fn the_same_idempotency_key_gets_the_first_answer_again() {
+    let app = TestApp::start().await;
+    let api = app.api.with_header("idempotency-key", "create-once");
+    let body = json!({"name": "once"});
+    let first = api.post("/api/v1/lookup-tables", &body).await.expect(201);
+    let second = api.post("/api/v1/lookup-tables", &body).await.expect(201);
+    assert_eq!(first, second);
+    let other = api.post("/api/v1/lookup-tables", &json!({"name": "other"})).await;
+    assert_eq!(other.status, 409, "{}", other.text);
+    assert_eq!(app.api.get("/api/v1/lookup-tables").await.expect(200)["pagination"]["total"], 1);
+}
+
+#[tokio::test]
+async fn health_and_readiness_are_public() {
+    let app = TestApp::start().await;
+    let anyone = app.api.without_key();
+    assert!(anyone.get("/health").await.expect(200)["status"].is_string());
+    anyone.get("/ready").await.expect(200);
+    let head = Rest::send(anyone.request("HEAD", "/health")).await;
+    assert_eq!((head.status, head.text.as_str()), (200, ""));
+}

@@ -1,0 +1,79 @@
+//! Every flow of `examples/` is deployed and run: its sample comes out as the file beside it says.
+
+use std::path::{Path, PathBuf};
+
+use kanat_tests::{FakeTarget, Rest, TestApp, python::root, until};
+use serde_json::{Value, json};
+
+fn examples() -> PathBuf {
+    root().join("examples")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The files of a folder with this ending, by the name before it, in order.
+fn named(folder: &str, ending: &str) -> Vec<(String, PathBuf)> {
+    let files = std::fs::read_dir(examples().join(folder)).unwrap().map(|file| file.unwrap().path());
+    let mut found: Vec<_> = files
+        .filter_map(|path| Some((path.file_name()?.to_str()?.strip_suffix(ending)?.to_owned(), path.clone())))
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "{folder} has no *{ending}");
+    found
+}
+
+async fn prepare(api: &Rest, target: &FakeTarget) {
+    for (name, path) in named("lookups", ".csv") {
+        let table = api.post("/api/v1/lookup-tables", &json!({ "name": name })).await.expect(201);
+        let import = format!("/api/v1/lookup-tables/{}/import", table["id"].as_str().unwrap());
+        api.raw("POST", &import, "text/csv", read(&path)).await.expect(200);
+    }
+    for (name, path) in named("connectors", ".json") {
+        let mut config: Value = serde_json::from_str(&read(&path)).unwrap();
+        config["base_url"] = target.url().into();
+        let body = json!({ "catalogId": "http", "name": name, "config": config });
+        api.post("/api/v1/connectors/instances", &body).await.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn every_example_runs_as_it_says() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    prepare(&app.api, &target).await;
+    for (name, path) in named("flows", ".yaml") {
+        let file = |ending: &str| examples().join("flows").join(format!("{name}{ending}"));
+        let (sample, expected) = (read(&file(".sample.json")), read(&file(".expected.json")));
+        let (id, url) = app.api.deployed(&read(&path)).await;
+        let before = target.received().len();
+        let mut request = app.api.http().post(&url).header("content-type", "application/json");
+        if let Ok(headers) = std::fs::read_to_string(file(".headers.json")) {
+            let headers: serde_json::Map<String, Value> = serde_json::from_str(&headers).unwrap();
+            for (header, value) in headers {
+                request = request.header(header, value.as_str().unwrap());
+            }
+        }
+        let answer = if url.is_empty() {
+            let body = format!("{{\"payload\": {sample}}}");
+            app.api.raw("POST", &format!("/api/v1/flows/{id}/run"), "application/json", body).await
+        } else {
+            Rest::send(request.body(sample.clone())).await
+        };
+        let accepted = answer.expect(202);
+        let path = format!("/api/v1/messages/{}", accepted["messageId"].as_str().unwrap());
+        // Read as text: a payload may hold numbers that no reader of the tests can.
+        until(&format!("{name} is delivered"), || async {
+            app.api.get(&path).await.text.contains("\"status\":\"delivered\"").then_some(())
+        })
+        .await;
+        let sent = target.received()[before..].to_vec();
+        assert_eq!(sent.len(), 1, "{name}");
+        // As text where the payload goes through as it came, so that digits and spaces count.
+        if sample == expected {
+            assert_eq!(sent[0].body, expected.as_bytes(), "{name}");
+        } else {
+            assert_eq!(sent[0].json(), serde_json::from_str::<Value>(&expected).unwrap(), "{name}");
+        }
+    }
+}

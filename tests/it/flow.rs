@@ -1,0 +1,22 @@
+//! Flows: from a definition to what nodes run, and back.
+
+mod create;
+mod delete;
+mod deploy;
+mod get;
+mod list;
+mod plan;
+mod rollback;
+mod rotate_webhook_token;
+mod run;
+mod test;
+mod update;
+mod validate;
+mod versions;
+
+/// A flow that is started by hand and delivers to the instance `erp`.
+pub fn manual(name: &str) -> String {
+    format!(
+        "flow: {name}\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  id: source.id | required\n"
+    )
+}

@@ -1,0 +1,79 @@
+//! `POST /flows/{id}/deploy`: what was deployed is live.
+
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+
+use super::manual;
+use crate::webhook::passthrough;
+
+#[tokio::test]
+async fn a_deployed_flow_delivers_with_the_very_next_request() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let id = app.api.flow(&passthrough("live")).await;
+    let answer = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({"changeSummary": "first"})).await;
+    assert_eq!(answer.header("x-config-applied"), "");
+    let flow = answer.expect(200);
+    assert_eq!((&flow["status"], &flow["version"]), (&json!("active"), &json!(1)));
+    let url = flow["webhookUrl"].as_str().unwrap();
+    assert!(url.starts_with(&format!("{}/webhooks/receive/", app.base)), "{url}");
+    assert!(url.rsplit('/').next().unwrap().len() >= 22, "at least 128 bits");
+    app.api.without_key().post(url, &json!({})).await.expect(202);
+    target.arrivals(1).await;
+
+    let again = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
+    assert_eq!((&again["version"], &again["webhookUrl"]), (&json!(2), &json!(url)), "the token is kept");
+}
+
+#[tokio::test]
+async fn missing_names_are_errors_all_at_once() {
+    let app = TestApp::start().await;
+    let yaml = "flow: names\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: nowhere\n  endpoint: /in\n  method: POST\nmapping:\n  a: source.x | lookup(no_table)\n  b: source.x | lookup(no_other, x)\n";
+    let id = app.api.flow(yaml).await;
+    let details = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await;
+    let text = details.expect_error(400, "INVALID_ARGUMENT").to_string();
+    for name in ["nowhere", "no_table", "no_other"] {
+        assert!(text.contains(name), "{name} in {text}");
+    }
+    assert_eq!(app.api.get(&format!("/api/v1/flows/{id}")).await.expect(200)["status"], "draft");
+}
+
+#[tokio::test]
+async fn what_cannot_run_yet_is_said_in_plain_words() {
+    let app = TestApp::start().await;
+    let yaml = "flow: nightly\nversion: 1\nsource:\n  connector: erp\n  trigger: schedule\n  schedule: \"0 6 * * 1-5\"\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\n";
+    app.api.http_instance("erp", "http://127.0.0.1:9").await;
+    let id = app.api.flow(yaml).await;
+    let answer = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await;
+    assert!(answer.text.contains("schedule"), "{}", answer.text);
+    answer.expect_error(501, "UNIMPLEMENTED");
+}
+
+#[tokio::test]
+async fn a_message_keeps_the_version_it_was_accepted_under() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::failing(1).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = "flow: keeps\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  v: \"'one'\"\non_error:\n  retry: 3x fixed(2s)\n";
+    let (id, url) = app.api.deployed(yaml).await;
+    let message = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&message, "retrying").await;
+    app.api
+        .put(&format!("/api/v1/flows/{id}"), &json!({"yamlConfig": yaml.replace("'one'", "'two'")}))
+        .await
+        .expect(200);
+    app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
+    let delivered = app.api.message_becomes(&message, "delivered").await;
+    assert_eq!(delivered["flowVersion"], 1);
+    let bodies: Vec<_> = target.received().iter().map(|r| r.json()["v"].clone()).collect();
+    assert_eq!(bodies, ["one", "one"]);
+}
+
+#[tokio::test]
+async fn a_manual_flow_has_no_webhook() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let id = app.api.flow(&manual("by-hand")).await;
+    let flow = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
+    assert_eq!(flow.get("webhookUrl"), None);
+}

@@ -1,0 +1,21 @@
+//! `POST /flows/{id}/rollback`: an earlier definition, deployed as a new version.
+
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn the_earlier_definition_runs_again() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = "flow: back\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  v: \"'one'\"\n";
+    let (id, url) = app.api.deployed(yaml).await;
+    let path = format!("/api/v1/flows/{id}");
+    app.api.put(&path, &json!({"yamlConfig": yaml.replace("'one'", "'two'")})).await.expect(200);
+    app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
+    let back = app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 1})).await.expect(200);
+    assert_eq!((&back["version"], &back["yamlConfig"]), (&json!(3), &json!(yaml)));
+    let message = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&message, "delivered").await;
+    assert_eq!(target.received()[0].json(), json!({"v": "one"}));
+    app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 9})).await.expect_error(404, "NOT_FOUND");
+}

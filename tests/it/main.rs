@@ -1,0 +1,21 @@
+//! The black-box suite: the real binary, asked from outside. One module a resource, one file an operation; `planes` holds
+//! what processes must survive.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod api_key;
+mod cli;
+mod clients;
+mod connector;
+mod conventions;
+mod endpoints;
+mod environment;
+mod examples;
+mod flow;
+mod lookup_table;
+mod message;
+mod metrics;
+mod node;
+mod planes;
+mod traces;
+mod webhook;

@@ -1,0 +1,6 @@
+//! Messages: listing, reading, and what a person can do with them.
+
+mod dead_letter;
+mod list;
+mod replay;
+mod stream;

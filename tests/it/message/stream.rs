@@ -1,0 +1,73 @@
+//! The live stream: one event for every change of state, resumed after the last one seen, across restarts.
+
+use futures::StreamExt;
+use kanat_tests::{FakeTarget, Rest, TestApp};
+use serde_json::{Value, json};
+
+use crate::webhook::passthrough;
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq)]
+struct Event {
+    name: String,
+    id: String,
+    data: Value,
+}
+
+/// Reads events until `count` have come.
+async fn events(
+    api: &Rest,
+    path: &str,
+    last: Option<&str>,
+    count: usize,
+    after_open: impl AsyncFnOnce(),
+) -> Vec<Event> {
+    let mut request = api.request("GET", path).header("accept", "text/event-stream");
+    if let Some(id) = last {
+        request = request.header("last-event-id", id);
+    }
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+    after_open().await;
+    let (mut stream, mut text, mut found) = (answer.bytes_stream(), String::new(), Vec::new());
+    while found.len() < count {
+        text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+        while let Some((block, rest)) = text.split_once("\n\n") {
+            found.extend(parse(block));
+            text = rest.to_owned();
+        }
+    }
+    found
+}
+
+fn parse(block: &str) -> Option<Event> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(|v| v.trim_start().to_owned());
+    let data = field("data:")?;
+    Some(Event { name: field("event:")?, id: field("id:")?, data: serde_json::from_str(&data).unwrap() })
+}
+
+#[tokio::test]
+async fn shows_every_change_and_resumes_across_a_restart() {
+    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, url) = app.api.deployed(&passthrough("streamed")).await;
+    let path = format!("/api/v1/messages/stream?flowId={flow}");
+
+    let first = events(&app.api, &path, None, 2, async || {
+        app.api.webhook(&url, &json!({"n": 1})).await;
+    })
+    .await;
+    let statuses: Vec<_> = first.iter().map(|e| e.data["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses.last(), Some(&"delivered"), "{first:?}");
+    assert!(first.iter().all(|event| event.name == "message"));
+
+    let second = app.api.webhook(&url, &json!({"n": 2})).await;
+    app.api.message_becomes(&second, "delivered").await;
+    app.kill().await;
+    app.restart().await;
+    let resumed = events(&app.api, &path, Some(&first[0].id), 3, async || {}).await;
+    assert_eq!(resumed[0], first[1], "what was seen after the given id comes again");
+    assert_eq!(resumed[1].data["id"], json!(second));
+    assert_eq!(resumed[2].data["status"], "delivered");
+}

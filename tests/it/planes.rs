@@ -1,0 +1,12 @@
+//! What processes must survive: kills, hung targets, drains, full disks, peers that send garbage; and what they must not
+//! give away.
+
+mod drain;
+mod faults;
+mod full_disk;
+mod garbage;
+mod kill;
+mod rolling;
+mod secrets;
+mod slow_target;
+mod split;

@@ -1,0 +1,40 @@
+//! SIGTERM and Ctrl-C finish what is in flight and exit 0.
+
+use kanat_tests::target::{Reply, ok};
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+
+use crate::webhook::passthrough;
+
+#[tokio::test]
+async fn a_terminated_service_finishes_what_is_in_flight_and_exits_0() {
+    for signal in ["TERM", "INT"] {
+        let mut app = TestApp::start().await;
+        let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
+        app.api.http_instance("erp", &target.url()).await;
+        let (_, url) = app.api.deployed(&passthrough("in-flight")).await;
+        let id = app.api.webhook(&url, &json!({"n": 1})).await;
+        target.arrivals(1).await;
+        app.signal(signal).await;
+        target.release();
+        assert_eq!(app.ended().await, Some(0), "{signal}: {}", app.log());
+        app.restart().await;
+        assert_eq!(app.api.message(&id).await["status"], "delivered", "{signal}");
+        assert_eq!(target.received().len(), 1, "{signal}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_finish_by_the_deadline_is_handed_back_and_delivered_later() {
+    let mut app = TestApp::start_with(&[("KANAT_DRAIN_SECONDS", "1")]).await;
+    let target = FakeTarget::scripted(|_, earlier| if earlier == 0 { Reply::Hang } else { ok() }).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app.api.deployed(&passthrough("handed-back")).await;
+    let id = app.api.webhook(&url, &json!({"n": 1})).await;
+    target.arrivals(1).await;
+    assert_eq!(app.terminate().await, Some(0), "{}", app.log());
+    app.restart().await;
+    app.api.message_becomes(&id, "delivered").await;
+    let keys: Vec<_> = target.received().iter().map(|r| r.header("idempotency-key").to_owned()).collect();
+    assert_eq!(keys, [id.clone(), id], "the same key for both attempts");
+}

@@ -1,0 +1,15 @@
+//! Inbound webhooks: what is accepted, what is refused, and what the sender is told.
+
+mod bad_input;
+mod body_kinds;
+mod idempotency;
+mod ordering;
+mod pause;
+mod verify;
+
+/// A flow that hands on what it gets, byte for byte, to the instance `erp`.
+pub fn passthrough(name: &str) -> String {
+    format!(
+        "flow: {name}\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\n"
+    )
+}

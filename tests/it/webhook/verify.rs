@@ -1,0 +1,74 @@
+//! A webhook that verifies its sender refuses everybody else, before anything is stored.
+
+use hmac::{Hmac, KeyInit, Mac};
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+use sha2::Sha256;
+
+fn flow(name: &str, verify: &str) -> String {
+    format!(
+        "flow: {name}\nversion: 1\nsource:\n  connector: shop\n  trigger: webhook\n  verify: {verify}\n\
+         target:\n  connector: erp\n  endpoint: /in\n  method: POST\n"
+    )
+}
+
+fn signature(secret: &str, body: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+#[tokio::test]
+async fn a_bad_signature_is_401_and_a_good_one_202() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let shop = json!({ "catalogId": "http", "name": "shop",
+        "config": { "base_url": target.url(), "auth": "none", "webhook_secret": "s3cret-of-the-shop" } });
+    app.api.post("/api/v1/connectors/instances", &shop).await.expect(201);
+    let verify =
+        "{ scheme: hmac-sha256, secret: \"{{ instance.webhook_secret }}\", header: X-Sig, prefix: \"sha256=\" }";
+    let (id, url) = app.api.deployed(&flow("signed", verify)).await;
+    let body = r#"{"id":1}"#;
+    let sender = app.api.without_key();
+
+    for wrong in [signature("other", body), signature("s3cret-of-the-shop", "{}"), "zz".to_owned(), String::new()] {
+        let signed = sender.with_header("x-sig", &format!("sha256={wrong}"));
+        signed.raw("POST", &url, "application/json", body).await.expect_error(401, "UNAUTHENTICATED");
+    }
+    sender.raw("POST", &url, "application/json", body).await.expect_error(401, "UNAUTHENTICATED");
+    let list = app.api.get(&format!("/api/v1/messages?flowId={id}")).await.expect(200);
+    assert_eq!(list["pagination"]["total"], 0);
+
+    let signed = sender.with_header("x-sig", &format!("sha256={}", signature("s3cret-of-the-shop", body)));
+    signed.raw("POST", &url, "application/json", body).await.expect(202);
+    target.arrivals(1).await;
+    assert!(!app.log().contains("s3cret-of-the-shop"));
+}
+
+#[tokio::test]
+async fn any_of_several_secrets_is_accepted_while_they_are_rotated() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &target.url()).await;
+    let verify = "{ scheme: token, secret: [old-token, new-token], header: X-Token }";
+    let (_, url) = app.api.deployed(&flow("rotating", verify)).await;
+    for (token, status) in [("old-token", 202), ("new-token", 202), ("other", 401)] {
+        let answer = app.api.without_key().with_header("x-token", token).post(&url, &json!({})).await;
+        assert_eq!(answer.status, status, "{token}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_github_delivery_is_verified_by_its_rules() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &target.url()).await;
+    let (_, url) = app.api.deployed(&flow("github", "{ scheme: github, secret: It's a Secret to Everybody }")).await;
+    // The example of GitHub's own documentation.
+    let sender = app
+        .api
+        .without_key()
+        .with_header("x-hub-signature-256", "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17");
+    sender.raw("POST", &url, "text/plain", "Hello, World!").await.expect(202);
+    sender.raw("POST", &url, "text/plain", "Hello, World?").await.expect_error(401, "UNAUTHENTICATED");
+}

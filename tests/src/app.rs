@@ -1,0 +1,156 @@
+//! The real binary, started on a free port with a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::Rest;
+
+/// The owner's key of every service under test.
+pub const KEY: &str = "kanat_ak_test_0123456789abcdefghijklmnopqrstuvwxyzABCDEF";
+
+/// A running `kanat up`. It is killed, and its folder removed, when dropped.
+pub struct TestApp {
+    folder: TempDir,
+    child: Child,
+    pub base: String,
+    pub api: Rest,
+    start: Start,
+}
+
+/// How the process is started.
+struct Start {
+    environment: Vec<(String, String)>,
+    listen: String,
+    /// No file of the process grows past this many KiB, as on a disk that is full.
+    file_limit_kib: Option<u32>,
+}
+
+/// The binary under test: `KANAT_BIN`, or the one that was built beside the tests.
+pub fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("KANAT_BIN") {
+        return PathBuf::from(path);
+    }
+    build_folder().join("kanat")
+}
+
+/// `target/<profile>`, where what tests build for themselves may lie too.
+pub fn build_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent().and_then(Path::parent).expect("a test lies in target/<profile>/deps").to_owned()
+}
+
+impl TestApp {
+    /// A fresh service.
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// A fresh service with these variables in its environment.
+    pub async fn start_with(environment: &[(&str, &str)]) -> Self {
+        let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Self::launch(Start { environment, listen: "127.0.0.1:0".to_owned(), file_limit_kib: None }).await
+    }
+
+    /// A fresh service that finds no room for a file of more than `file_limit_kib`, until it is restarted.
+    pub async fn start_on_a_small_disk(file_limit_kib: u32) -> Self {
+        let listen = "127.0.0.1:0".to_owned();
+        Self::launch(Start { environment: Vec::new(), listen, file_limit_kib: Some(file_limit_kib) }).await
+    }
+
+    async fn launch(start: Start) -> Self {
+        let folder = TempDir::with_prefix("kanat-test-").expect("a temporary folder can be made");
+        let (child, base) = launch(folder.path(), &start).await.expect("kanat starts");
+        let api = Rest::new(&base, KEY);
+        Self { folder, child, base, api, start }
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("the service runs")
+    }
+
+    /// What the service wrote to standard error, over all its starts.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// SIGKILL, and wait until the process is gone.
+    pub async fn kill(&mut self) {
+        self.child.start_kill().expect("the process can be killed");
+        self.child.wait().await.expect("the process ends");
+    }
+
+    /// SIGTERM; gives the exit code.
+    pub async fn terminate(&mut self) -> Option<i32> {
+        self.signal("TERM").await;
+        self.child.wait().await.expect("the process ends").code()
+    }
+
+    pub async fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().await;
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Waits until the process has ended by itself; gives the exit code.
+    pub async fn ended(&mut self) -> Option<i32> {
+        self.child.wait().await.expect("the process ends").code()
+    }
+
+    /// The same, with these variables in place of those that it had.
+    pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
+        self.start.environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        self.restart().await;
+    }
+
+    /// Starts again on the same folder and the same port, with all the room that the disk has.
+    pub async fn restart(&mut self) {
+        self.start.listen = self.base.trim_start_matches("http://").to_owned();
+        self.start.file_limit_kib = None;
+        let (child, base) = launch(self.folder.path(), &self.start).await.expect("kanat starts again");
+        self.child = child;
+        assert_eq!(base, self.base);
+    }
+}
+
+async fn launch(folder: &Path, start: &Start) -> Result<(Child, String)> {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log"))?;
+    let mut command = match start.file_limit_kib {
+        None => Command::new(binary()),
+        Some(kib) => {
+            // The shell counts in blocks of 512 bytes; without the signal a write past the limit is an error.
+            let mut shell = Command::new("sh");
+            let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", u64::from(kib) * 2);
+            shell.args(["-c", &limited, "sh"]).arg(binary());
+            shell
+        }
+    };
+    let mut child = command
+        .args(["up", "--listen", &start.listen, "--data-dir"])
+        .arg(folder.join("data"))
+        .env("KANAT_BOOTSTRAP_API_KEY", KEY)
+        .envs(start.environment.iter().cloned())
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", binary().display()))?;
+    let stdout = child.stdout.take().context("no standard output")?;
+    let line = BufReader::new(stdout).lines().next_line().await?;
+    let Some(line) = line else {
+        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        anyhow::bail!("kanat ended before it listened:\n{log}");
+    };
+    let base = line.rsplit(' ').next().context("an empty first line")?.to_owned();
+    anyhow::ensure!(line.starts_with("kanat ") && base.starts_with("http://"), "unexpected first line {line:?}");
+    Ok((child, base))
+}

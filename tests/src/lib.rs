@@ -1,0 +1,15 @@
+//! What the black-box suite stands on: the real binary in a folder of its own, real targets, and waiting by condition.
+
+pub mod app;
+pub mod authority;
+pub mod cli;
+pub mod python;
+pub mod rest;
+pub mod split;
+pub mod target;
+pub mod wait;
+
+pub use app::TestApp;
+pub use rest::{Answer, Rest};
+pub use target::FakeTarget;
+pub use wait::until;

@@ -1,0 +1,235 @@
+//! A split deployment: control planes and nodes as processes of their own, on one PostgreSQL database.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use kanat_testing_postgres::Database;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::app::{KEY, binary};
+use crate::authority::Authority;
+use crate::{Rest, until};
+
+pub const JOIN_TOKEN: &str = "a-join-token-for-tests";
+
+/// What the processes of a deployment have in common; its database and folder go when it is dropped.
+pub struct Split {
+    pub database: Database,
+    pub folder: TempDir,
+}
+
+impl Split {
+    pub fn new() -> Self {
+        let folder = TempDir::with_prefix("kanat-split-").expect("a temporary folder can be made");
+        Self { database: Database::fresh(), folder }
+    }
+
+    /// A further control plane. All share the folder that holds their master key.
+    pub async fn control_plane(&self, name: &str) -> TestProcess {
+        let data_dir = self.folder.path().join("control");
+        self.process(name, "control-plane", data_dir, &[("KANAT_JOIN_TOKEN", JOIN_TOKEN)], None).await
+    }
+
+    /// The same, with these variables in its environment.
+    pub async fn control_plane_with(&self, name: &str, environment: &[(&str, &str)]) -> TestProcess {
+        let mut all = vec![("KANAT_JOIN_TOKEN", JOIN_TOKEN)];
+        all.extend(environment);
+        self.process(name, "control-plane", self.folder.path().join("control"), &all, None).await
+    }
+
+    /// A control plane over TLS that lets nodes in by their certificate alone.
+    pub async fn control_plane_over_tls(&self, name: &str, authority: &Authority) -> TestProcess {
+        let identity = authority.identity(name);
+        let environment = [
+            ("KANAT_TLS_CERT", identity.certificate.as_str()),
+            ("KANAT_TLS_KEY", &identity.key),
+            ("KANAT_TLS_CLIENT_CA", &authority.file()),
+        ];
+        let data_dir = self.folder.path().join("control");
+        self.process(name, "control-plane", data_dir, &environment, Some(authority.pem())).await
+    }
+
+    /// A node that shows this certificate, over TLS on both sides.
+    pub async fn node_over_tls(
+        &self,
+        name: &str,
+        control: &TestProcess,
+        own: &Authority,
+        trusted: &Authority,
+    ) -> TestProcess {
+        let identity = own.identity(name);
+        let environment = [
+            ("KANAT_CONTROL_PLANE", control.base.as_str()),
+            ("KANAT_TLS_CERT", &identity.certificate),
+            ("KANAT_TLS_KEY", &identity.key),
+            ("KANAT_TLS_CA", &trusted.file()),
+        ];
+        let data_dir = self.folder.path().join(name);
+        self.process(name, "data-plane", data_dir, &environment, Some(own.pem())).await
+    }
+
+    /// A further node of these control planes.
+    pub async fn node(&self, name: &str, control_planes: &[&TestProcess]) -> TestProcess {
+        self.node_with(name, control_planes, &[]).await
+    }
+
+    /// The same, with these variables in its environment.
+    pub async fn node_with(
+        &self,
+        name: &str,
+        control_planes: &[&TestProcess],
+        environment: &[(&str, &str)],
+    ) -> TestProcess {
+        let urls: Vec<_> = control_planes.iter().map(|process| process.base.as_str()).collect();
+        let urls = urls.join(",");
+        let mut all = vec![("KANAT_CONTROL_PLANE", urls.as_str()), ("KANAT_JOIN_TOKEN", JOIN_TOKEN)];
+        all.extend(environment);
+        self.process(name, "data-plane", self.folder.path().join(name), &all, None).await
+    }
+
+    /// The key that the control planes made for themselves.
+    pub fn master_key(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("control/master.key")).expect("a control plane has started")
+    }
+
+    /// Writes what is published into a file; gives its path.
+    pub async fn plan_file(&self) -> String {
+        let file = self.folder.path().join("plans.sealed");
+        let mut command = Command::new(binary());
+        command.args(["control-plane", "--data-dir"]).arg(self.folder.path().join("control"));
+        command.arg("--write-plan-file").arg(&file).env("KANAT_DATABASE_URL", self.database.url());
+        assert!(command.status().await.expect("kanat runs").success());
+        file.to_str().expect("temporary folders have plain names").to_owned()
+    }
+
+    /// Has a node told to drain, as an operator would.
+    pub async fn drain_node(&self, id: &str) {
+        let mut command = Command::new(binary());
+        command.args(["control-plane", "--drain-node", id]).env("KANAT_DATABASE_URL", self.database.url());
+        assert!(command.status().await.expect("kanat runs").success());
+    }
+
+    async fn process(
+        &self,
+        name: &str,
+        command: &'static str,
+        data_dir: PathBuf,
+        environment: &[(&str, &str)],
+        authority: Option<String>,
+    ) -> TestProcess {
+        let mut all = vec![("KANAT_BOOTSTRAP_API_KEY", KEY), ("KANAT_DATABASE_URL", self.database.url())];
+        all.push(("KANAT_METRICS_LISTEN", "127.0.0.1:0"));
+        all.extend(environment);
+        let environment = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let log = self.folder.path().join(format!("{name}.log"));
+        let start = Start { command, data_dir, environment, listen: "127.0.0.1:0".to_owned(), log, authority };
+        TestProcess::start(start).await
+    }
+}
+
+impl Default for Split {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One process of ours. It is killed when dropped.
+pub struct TestProcess {
+    child: Child,
+    pub base: String,
+    pub api: Rest,
+    start: Start,
+}
+
+struct Start {
+    command: &'static str,
+    data_dir: PathBuf,
+    environment: Vec<(String, String)>,
+    listen: String,
+    log: PathBuf,
+    /// Vouches for its listener, which speaks TLS then.
+    authority: Option<String>,
+}
+
+impl TestProcess {
+    async fn start(start: Start) -> Self {
+        let (child, base) = launch(&start).await.expect("kanat starts");
+        let api = match &start.authority {
+            None => Rest::new(&base, KEY),
+            Some(authority) => Rest::trusting(&base, KEY, authority),
+        };
+        Self { child, base, api, start }
+    }
+
+    /// What it wrote to standard error, over all its starts.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.start.log).unwrap_or_default()
+    }
+
+    /// SIGKILL, and wait until the process is gone.
+    pub async fn kill(&mut self) {
+        self.child.start_kill().expect("the process can be killed");
+        self.child.wait().await.expect("the process ends");
+    }
+
+    /// SIGTERM; gives the exit code.
+    pub async fn terminate(&mut self) -> Option<i32> {
+        self.signal("TERM").await;
+        self.ended().await
+    }
+
+    pub async fn signal(&self, name: &str) {
+        let id = self.child.id().expect("the process runs").to_string();
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(id).status().await;
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Waits until the process has ended by itself; gives the exit code.
+    pub async fn ended(&mut self) -> Option<i32> {
+        self.child.wait().await.expect("the process ends").code()
+    }
+
+    /// Starts again on the same folder and the same port.
+    pub async fn restart(&mut self) {
+        self.start.listen = self.base.split("//").last().unwrap_or_default().to_owned();
+        let (child, base) = launch(&self.start).await.expect("kanat starts again");
+        self.child = child;
+        assert_eq!(base, self.base);
+    }
+
+    /// The status of its `/ready`.
+    pub async fn readiness(&self) -> u16 {
+        self.api.get("/ready").await.status
+    }
+
+    pub async fn becomes_ready(&self) {
+        until(&format!("{} is ready", self.start.command), || async { (self.readiness().await == 200).then_some(()) })
+            .await;
+    }
+}
+
+async fn launch(start: &Start) -> Result<(Child, String)> {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(&start.log)?;
+    let mut child = Command::new(binary())
+        .args([start.command, "--listen", &start.listen, "--data-dir"])
+        .arg(&start.data_dir)
+        .envs(start.environment.iter().cloned())
+        .current_dir(start.log.parent().context("a log lies in a folder")?)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", binary().display()))?;
+    let stdout = child.stdout.take().context("no standard output")?;
+    let Some(line) = BufReader::new(stdout).lines().next_line().await? else {
+        let log = std::fs::read_to_string(&start.log).unwrap_or_default();
+        anyhow::bail!("kanat {} ended before it listened:\n{log}", start.command);
+    };
+    let base = line.rsplit(' ').next().context("an empty first line")?.to_owned();
+    anyhow::ensure!(line.starts_with("kanat ") && base.starts_with("http"), "unexpected first line {line:?}");
+    Ok((child, base))
+}
