@@ -30,6 +30,7 @@ mod step;
 mod text;
 mod transaction;
 mod upkeep;
+mod witness;
 mod writer;
 
 #[cfg(test)]
@@ -160,10 +161,10 @@ async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Repl
         Err(claim::Failed::Undone(error)) => {
             let _ = reply.send(answer(Err(error)));
         }
-        Err(claim::Failed::InDoubt { transaction, claimed }) => {
+        Err(claim::Failed::InDoubt { trail, claimed }) => {
             let outcome = Outcome { reply: Some(reply), effect: Effect::Claimed(claimed) };
             // Fails only when the log is closed, and then the caller learns that.
-            let _ = context.doubts.send(Doubt::new(transaction, vec![outcome]));
+            let _ = context.doubts.send(Doubt::new(trail, vec![outcome]));
         }
     }
 }

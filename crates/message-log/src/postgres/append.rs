@@ -10,6 +10,7 @@ use sqlx::Row;
 
 use super::text::{optional, text};
 use super::transaction::Transaction;
+use super::witness::Witness;
 use crate::{Appended, Dedupe, Lease, NewMessage, Place};
 
 pub(super) const FIND_DUPLICATES: &str = "
@@ -159,9 +160,8 @@ async fn stand_behind(tx: &mut Transaction<'_>, fresh: &mut [Fresh<'_>]) -> Resu
 }
 
 async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sqlx::Error> {
-    if fresh.is_empty() {
-        return Ok(());
-    }
+    let Some(first) = fresh.first() else { return Ok(()) };
+    tx.witness = Some(Witness::Message { seq: first.seq, id: first.message.id.clone() });
     sqlx::query(INSERT)
         .bind(each(fresh, |f| f.seq))
         .bind(each(fresh, |f| text(f.message.id.as_str())))

@@ -9,6 +9,7 @@ use super::append::each;
 use super::operation::{Change, Problem};
 use super::text::optional;
 use super::transaction::Transaction;
+use super::witness::Witness;
 use crate::Lease;
 
 /// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
@@ -89,6 +90,10 @@ pub(super) async fn apply(
         .map(|numbered| numbered.change.seq)
         .collect();
     advance(tx, ended).await?;
+    if let Some(written) = numbered.iter().find(|numbered| effective.contains(&numbered.event)) {
+        let Numbered { event: seq, change, .. } = *written;
+        tx.witness = Some(Witness::Event { message: change.seq, seq, at: change.at });
+    }
     let lease = |n: &Numbered<'_>| effective.contains(&n.event).then(|| n.change.lease(n.event));
     Ok(numbered.iter().map(|numbered| (numbered.at, lease(numbered))).collect())
 }

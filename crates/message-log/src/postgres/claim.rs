@@ -12,7 +12,7 @@ use super::failure::{Kind, outward};
 use super::operation::Change;
 use super::options::LockSpace;
 use super::text::text;
-use super::transaction::Transaction;
+use super::transaction::{Trail, Transaction};
 use super::{change, row, sequence};
 use crate::{Claim, Claimed, Error, Lease, Step, Waiting};
 
@@ -108,7 +108,7 @@ pub(super) enum Failed {
     Undone(Error),
     /// The connection broke at the commit of this transaction.
     InDoubt {
-        transaction: String,
+        trail: Trail,
         claimed: Vec<Claimed>,
     },
 }
@@ -139,37 +139,36 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
 pub(super) async fn claim(workers: &PgPool, space: LockSpace, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let undone = |error: sqlx::Error| Failed::Undone(outward(error));
     let mut tx = workers.begin().await.map_err(undone)?;
-    let (transaction, claimed) = take(&mut tx, space, claim).await.map_err(undone)?;
+    let (trail, claimed) = take(&mut tx, space, claim).await.map_err(undone)?;
     if claimed.is_empty() {
         tx.rollback().await.map_err(undone)?;
         return Ok(claimed);
     }
     match tx.commit().await {
         Ok(()) => Ok(claimed),
-        Err(error) if Kind::of(&error) == Kind::Broken => Err(Failed::InDoubt { transaction, claimed }),
+        Err(error) if Kind::of(&error) == Kind::Broken => Err(Failed::InDoubt { trail, claimed }),
         Err(error) => Err(undone(error)),
     }
 }
 
-/// Gives the transaction's id with what was taken.
-async fn take(conn: &mut PgConnection, space: LockSpace, claim: &Claim) -> Result<(String, Vec<Claimed>), sqlx::Error> {
+async fn take(conn: &mut PgConnection, space: LockSpace, claim: &Claim) -> Result<(Trail, Vec<Claimed>), sqlx::Error> {
     let mut found = candidates(conn, claim).await?;
     if found.is_empty() {
-        return Ok((String::new(), found));
+        return Ok((Trail { transaction: String::new(), witness: None }, found));
     }
     add_contents(conn, &mut found).await?;
-    let now = Timestamp::now();
     let taken = sequence::take(conn, space, found.len()).await?;
-    let transaction = taken.transaction.clone();
+    let mut tx = Transaction::new(conn, taken);
+    let now = tx.now;
     let changes: Vec<Change> = found.iter().map(|claimed| Change::claiming(claimed, &claim.owner, now)).collect();
     let numbered: Vec<(usize, &Change)> = changes.iter().enumerate().collect();
     let mut leases: Vec<Option<Lease>> = vec![None; found.len()];
-    for (at, lease) in change::apply(&mut Transaction { conn, now, taken }, &numbered).await? {
+    for (at, lease) in change::apply(&mut tx, &numbered).await? {
         leases[at] = lease;
     }
     let claimed =
         found.into_iter().zip(leases).filter_map(|(claimed, lease)| Some(Claimed { lease: lease?, ..claimed }));
-    Ok((transaction, claimed.collect()))
+    Ok((tx.trail(), claimed.collect()))
 }
 
 /// What can be claimed, with the present holds in place of the leases to come: what the dead left behind first.

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::operation::{Answer, Effect, Reply};
 use super::shared::Change;
+use super::transaction::Trail;
 use super::writer::Context;
 use crate::Error;
 
@@ -20,7 +21,7 @@ const STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
 
 /// One transaction in doubt.
 pub(super) struct Doubt {
-    transaction: String,
+    trail: Trail,
     since: Instant,
     outcomes: Vec<Outcome>,
 }
@@ -31,6 +32,7 @@ pub(super) struct Outcome {
     pub effect: Effect,
 }
 
+#[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Written,
     Undone,
@@ -38,8 +40,8 @@ enum Fate {
 }
 
 impl Doubt {
-    pub fn new(transaction: String, outcomes: Vec<Outcome>) -> Self {
-        Self { transaction, since: Instant::now(), outcomes }
+    pub fn new(trail: Trail, outcomes: Vec<Outcome>) -> Self {
+        Self { trail, since: Instant::now(), outcomes }
     }
 
     fn answer(self, context: &Context, fate: &Fate) {
@@ -82,7 +84,7 @@ pub(super) async fn run(mut doubts: mpsc::UnboundedReceiver<Doubt>, pool: PgPool
         }
         let mut left = Vec::new();
         for mut doubt in open {
-            match fate(&pool, &doubt.transaction).await {
+            match fate(&pool, &doubt.trail).await {
                 Fate::NotYetKnown => {
                     doubt.give_up_waiting(&context);
                     left.push(doubt);
@@ -103,21 +105,69 @@ pub(super) async fn run(mut doubts: mpsc::UnboundedReceiver<Doubt>, pool: PgPool
     }
 }
 
-async fn fate(pool: &PgPool, transaction: &str) -> Fate {
-    let row = match sqlx::query(STATUS).bind(transaction).fetch_one(pool).await {
+/// That it is over is said by its number, and how it ended by what it wrote: its number may be another's by now.
+async fn fate(pool: &PgPool, trail: &Trail) -> Fate {
+    // What it answers was read from what others had committed.
+    let Some(witness) = &trail.witness else { return Fate::Written };
+    let row = match sqlx::query(STATUS).bind(&trail.transaction).fetch_one(pool).await {
         Ok(row) => row,
-        // Another database has taken over that never saw it.
+        // A crash took it, or another database has taken over that never saw it.
         Err(sqlx::Error::Database(cause)) if cause.code().as_deref() == Some("22023") => return Fate::Undone,
         Err(_) => return Fate::NotYetKnown,
     };
     match row.try_get::<Option<&str>, _>(0) {
-        Ok(Some("committed")) => Fate::Written,
         Ok(Some("in progress")) | Err(_) => Fate::NotYetKnown,
-        // Aborted, or so long ago that the database has forgotten it.
-        Ok(_) => Fate::Undone,
+        Ok(_) => match witness.is_there(pool).await {
+            Ok(true) => Fate::Written,
+            Ok(false) => Fate::Undone,
+            Err(_) => Fate::NotYetKnown,
+        },
     }
 }
 
 fn unknown() -> Error {
     Error::Unavailable("the connection broke, and nothing is known to be written".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_model::Timestamp;
+    use kanat_model::id::MessageId;
+    use kanat_testing_postgres::Database;
+
+    use super::super::Options;
+    use super::super::options::Connecting;
+    use super::super::witness::Witness;
+    use super::super::{PostgresLog, writer};
+    use super::*;
+    use crate::{MessageLog, contract};
+
+    #[tokio::test]
+    async fn takes_no_other_transaction_for_the_one_that_was_lost_although_it_has_its_number() {
+        let database = Database::fresh();
+        let log = PostgresLog::open(database.url(), Options::default()).await.unwrap();
+        let connecting = Connecting::new(database.url(), &Options::default()).unwrap();
+        let mut conn = writer::connect(&connecting).await.unwrap();
+        // After a crash the database gave the number to this one, and has committed it.
+        let query = sqlx::query_scalar("SELECT pg_current_xact_id()::text");
+        let transaction: String = query.fetch_one(&mut conn).await.unwrap();
+        let pool = connecting.pool(1);
+        let lost = [
+            Witness::Message { seq: 1, id: MessageId::generate() },
+            Witness::Event { message: 1, seq: 2, at: Timestamp::now() },
+            Witness::Step { message: 1, name: "one".to_owned() },
+        ];
+        for witness in lost {
+            let trail = Trail { transaction: transaction.clone(), witness: Some(witness) };
+            assert_eq!(fate(&pool, &trail).await, Fate::Undone);
+        }
+        let message = contract::message(&kanat_model::id::FlowId::generate());
+        let id = message.id.clone();
+        log.append(message).await.unwrap();
+        let seq = log.last_event().await.unwrap();
+        let trail = Trail { transaction, witness: Some(Witness::Message { seq, id }) };
+        assert_eq!(fate(&pool, &trail).await, Fate::Written);
+        pool.close().await;
+        log.close().await;
+    }
 }

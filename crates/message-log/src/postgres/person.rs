@@ -79,7 +79,7 @@ pub(super) async fn decide(
     }
     .map_err(Error::State)?;
     let taken = sequence::take(&mut conn, space, 1).await.map_err(outward)?;
-    let mut tx = Transaction { conn: &mut conn, now: Timestamp::now(), taken };
+    let mut tx = Transaction::new(&mut conn, taken);
     write(&mut tx, &found, decision).await.map_err(outward)?;
     conn.commit().await.map_err(outward)
 }

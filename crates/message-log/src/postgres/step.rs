@@ -7,6 +7,7 @@ use sqlx::Row;
 use super::append::each;
 use super::text::text;
 use super::transaction::Transaction;
+use super::witness::Witness;
 use crate::{Settled, StepCheckpoint};
 
 /// The numbers of the rows whose lease is good; the messages cannot change hands before the transaction ends.
@@ -38,7 +39,8 @@ pub(super) async fn checkpoint(
         .collect();
     let mut kept: Vec<&StepCheckpoint> = kept.into_values().collect();
     kept.sort_by(|one, other| (one.lease.seq, &one.name).cmp(&(other.lease.seq, &other.name)));
-    if !kept.is_empty() {
+    if let Some(first) = kept.first() {
+        tx.witness = Some(Witness::Step { message: first.lease.seq, name: text(&first.name).into_owned() });
         sqlx::query(SAVE)
             .bind(each(&kept, |checkpoint| checkpoint.lease.seq))
             .bind(each(&kept, |checkpoint| text(&checkpoint.name)))

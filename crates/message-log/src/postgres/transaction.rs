@@ -11,6 +11,7 @@ use super::failure::{Kind, silent};
 use super::operation::{Effect, Operation, Work};
 use super::options::LockSpace;
 use super::sequence::{self, Taken};
+use super::witness::Witness;
 use super::{append, change, keys, step};
 use crate::Settled;
 
@@ -22,6 +23,16 @@ pub(super) struct Transaction<'c> {
     pub conn: &'c mut PgConnection,
     pub now: Timestamp,
     pub taken: Taken,
+    /// A row that it has written, once it has written any.
+    pub witness: Option<Witness>,
+}
+
+/// By what one finds out what became of a transaction.
+pub(super) struct Trail {
+    /// Its number, by which the database knows whether it is over.
+    pub transaction: String,
+    /// `None` when it wrote nothing.
+    pub witness: Option<Witness>,
 }
 
 /// A transaction that did not go through.
@@ -34,16 +45,24 @@ pub(super) enum Failed {
 
 /// A transaction of which it is not known whether it was written.
 pub(super) struct Doubtful {
-    /// Its id, by which the database knows what became of it.
-    pub transaction: String,
+    pub trail: Trail,
     /// What it did if it was.
     pub effects: Vec<Effect>,
 }
 
-impl Transaction<'_> {
+impl<'c> Transaction<'c> {
+    pub fn new(conn: &'c mut PgConnection, taken: Taken) -> Self {
+        Self { conn, now: Timestamp::now(), taken, witness: None }
+    }
+
     /// The next place in the log's order.
     pub fn next_seq(&mut self) -> Result<i64, sqlx::Error> {
         self.taken.next()
+    }
+
+    /// What is left of it once it is to be committed.
+    pub fn trail(self) -> Trail {
+        Trail { transaction: self.taken.transaction, witness: self.witness }
     }
 }
 
@@ -54,7 +73,7 @@ pub(super) async fn run(
     operations: &[Operation],
 ) -> Result<Vec<Effect>, Failed> {
     let written = timeout(PATIENCE, write(conn, space, operations)).await.unwrap_or_else(|_| Err(silent()));
-    let (transaction, effects) = written.map_err(Failed::Undone)?;
+    let (trail, effects) = written.map_err(Failed::Undone)?;
     kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
     let committed = timeout(PATIENCE, sqlx::raw_sql("COMMIT").execute(&mut *conn)).await;
@@ -64,7 +83,7 @@ pub(super) async fn run(
         Ok(_) => Ok(effects),
         Err(error) if Kind::of(&error) == Kind::Broken => {
             tracing::warn!(error = %error, "the message log lost its connection at a commit, asking what became of it");
-            Err(Failed::InDoubt(Doubtful { transaction, effects }))
+            Err(Failed::InDoubt(Doubtful { trail, effects }))
         }
         Err(error) => Err(Failed::Undone(error)),
     }
@@ -74,13 +93,13 @@ async fn write(
     conn: &mut PgConnection,
     space: LockSpace,
     operations: &[Operation],
-) -> Result<(String, Vec<Effect>), sqlx::Error> {
+) -> Result<(Trail, Vec<Effect>), sqlx::Error> {
     let events = operations.iter().map(|operation| operation.work.events()).sum();
     let taken = sequence::begin(conn, space, events).await?;
-    let transaction = taken.transaction.clone();
     keys::lock(conn, space, operations).await?;
-    let mut tx = Transaction { conn, now: Timestamp::now(), taken };
-    Ok((transaction, apply(&mut tx, operations).await?))
+    let mut tx = Transaction::new(conn, taken);
+    let effects = apply(&mut tx, operations).await?;
+    Ok((tx.trail(), effects))
 }
 
 async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec<Effect>, sqlx::Error> {

@@ -154,13 +154,13 @@ impl Writer {
     }
 
     fn doubt(&self, batch: Vec<Operation>, doubtful: Doubtful) {
-        let Doubtful { transaction, effects } = doubtful;
+        let Doubtful { trail, effects } = doubtful;
         let outcomes = batch.into_iter().zip(effects).map(|(operation, effect)| {
             self.queued_bytes.fetch_sub(operation.work.size_bytes(), Ordering::Relaxed);
             Outcome { reply: Some(operation.reply), effect }
         });
         // Fails only when the log is closed, and then the callers learn that.
-        let _ = self.context.doubts.send(Doubt::new(transaction, outcomes.collect()));
+        let _ = self.context.doubts.send(Doubt::new(trail, outcomes.collect()));
     }
 
     fn refuse(&self, batch: Vec<Operation>, error: &Error) {
