@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::action::Action;
+
 /// A kind of connector: how its instances are configured and what they can do.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,31 +139,6 @@ pub(crate) enum Format {
     Headers,
 }
 
-/// Something that an instance of an entry can do.
-///
-/// The request schema describes all params of the call as one object. Those that `path` names go into the path; the
-/// others are the query of a GET or DELETE and the JSON body of everything else.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Action {
-    /// Unique in the entry; a step names it as `<entry>.<slug>`.
-    pub slug: String,
-    /// What people read.
-    pub name: String,
-    /// One or two sentences.
-    pub description: String,
-    /// HTTP method, in capitals.
-    pub method: String,
-    /// Under the base URL; `{param}` stands for a param.
-    pub path: String,
-    /// JSON Schema of the params, as JSON text.
-    #[serde(deserialize_with = "json_text")]
-    pub request_schema: String,
-    /// JSON Schema of the answer's body, as JSON text.
-    #[serde(deserialize_with = "json_text")]
-    pub response_schema: String,
-}
-
 impl Entry {
     /// The action with this slug.
     pub fn action(&self, slug: &str) -> Option<&Action> {
@@ -196,10 +173,6 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 
 fn read(text: &str) -> Result<Entry, serde_saphyr::Error> {
     serde_saphyr::from_str(text)
-}
-
-fn json_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    serde_json::Value::deserialize(deserializer).map(|schema| schema.to_string())
 }
 
 #[cfg(test)]

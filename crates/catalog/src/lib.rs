@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+pub mod action;
 pub mod check;
 pub mod entry;
 pub mod instance;
@@ -10,6 +11,7 @@ pub mod redact;
 
 mod base_url;
 
-pub use entry::{Action, ConfigField, Entry, FieldKind, entries, entry};
+pub use action::{Action, Call, ParamError};
+pub use entry::{ConfigField, Entry, FieldKind, entries, entry};
 pub use instance::Instance;
 pub use redact::MASK;

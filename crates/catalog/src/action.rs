@@ -1,0 +1,231 @@
+//! What an instance of an entry can do, and the call that an action makes of its params: where each goes, and how it is
+//! written there. What may be in the params is said by the request schema, see `schema.rs`.
+
+mod text;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use kanat_json::{decode, members};
+use serde::Deserialize;
+
+/// Something that an instance of an entry can do.
+///
+/// The request schema describes all params of a call as one object. Those that `path` and `headers` name go there, those
+/// of `query` into the query; the others are what `body` says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// Unique in the entry; a step names it as `<entry>.<slug>`.
+    pub slug: String,
+    /// What people read.
+    pub name: String,
+    /// One or two sentences.
+    pub description: String,
+    /// HTTP method, in capitals.
+    pub method: String,
+    /// Under the base URL; `{param}` stands for a param as one segment, `{+param}` for one that may hold slashes.
+    pub path: String,
+    /// Params that go into the query; the others too where there is no body.
+    #[serde(default)]
+    pub query: Vec<String>,
+    /// Headers of every call, names with texts in which `{param}` stands for a param. One whose params are missing is left out.
+    #[serde(default, deserialize_with = "pairs")]
+    pub headers: Vec<(String, String)>,
+    /// What becomes of the params that go nowhere else; by its method when it is left out.
+    #[serde(default)]
+    pub body: Option<Body>,
+    /// JSON Schema of the params, as JSON text. A `default` of a member is sent where the caller leaves it out.
+    #[serde(deserialize_with = "json_text")]
+    pub request_schema: String,
+    /// JSON Schema of the answer's body, as JSON text.
+    #[serde(deserialize_with = "json_text")]
+    pub response_schema: String,
+    /// The params that have a default, each with the JSON text of it; told from the request schema.
+    #[serde(skip)]
+    pub(crate) defaults: Vec<(String, String)>,
+}
+
+/// What becomes of the params that go neither into the path nor into the query nor into a header.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// There is no body: they are the query.
+    None,
+    /// A JSON object of them.
+    Json,
+    /// This param's value is the JSON body, whatever it is; the others are the query.
+    Param(String),
+    /// `application/x-www-form-urlencoded`; members of objects are written as `name[member]`.
+    Form,
+}
+
+/// A call that is ready for an instance: its URL is still to be made (`Instance::request_url`), the instance's headers and
+/// credentials are still to be added (`Instance::apply_auth`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// HTTP method.
+    pub method: Method,
+    /// Path and query, percent-encoded.
+    pub endpoint: String,
+    /// Those of the action, and the content type of the body.
+    pub headers: HeaderMap,
+    /// Absent where the params are the query.
+    pub body: Option<Vec<u8>>,
+}
+
+/// A param that cannot go where its action puts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParamError {
+    /// The param's name.
+    pub param: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Action {
+    /// How the body is written.
+    pub fn body(&self) -> Body {
+        match &self.body {
+            Some(body) => body.clone(),
+            None if matches!(self.method.as_str(), "GET" | "HEAD" | "DELETE") => Body::None,
+            None => Body::Json,
+        }
+    }
+
+    /// The call for these params, a JSON object that has been checked. Numbers in the body keep their digits.
+    pub fn call(&self, params: &str) -> Result<Call, ParamError> {
+        let method = Method::from_bytes(self.method.as_bytes())
+            .map_err(|_| wrong("", format!("the action's method {:?} is none of HTTP", self.method)))?;
+        let mut params = Params::new(members(params), &self.defaults);
+        let mut endpoint = self.fill_path(&mut params)?;
+        let mut headers = self.fill_headers(&mut params)?;
+        let (mut rest, mut query) = params.split(&self.query);
+        let body = match self.body() {
+            Body::None => {
+                query.append(&mut rest);
+                None
+            }
+            Body::Json => Some(("application/json", text::object(&rest))),
+            Body::Form => Some(("application/x-www-form-urlencoded", text::form(&rest))),
+            Body::Param(name) => {
+                let at = rest.iter().position(|(key, _)| *key == name);
+                let body = at.map(|at| rest.remove(at).1.as_bytes().to_vec());
+                query.append(&mut rest);
+                body.map(|body| ("application/json", body))
+            }
+        };
+        text::write_query(&query, &mut endpoint);
+        if let Some((kind, _)) = &body {
+            headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
+        }
+        Ok(Call { method, endpoint, headers, body: body.map(|(_, body)| body) })
+    }
+
+    /// The names of the params that the path takes, and whether each may hold slashes.
+    pub(crate) fn path_params(&self) -> impl Iterator<Item = (&str, bool)> {
+        placeholders(&self.path).map(|name| match name.strip_prefix('+') {
+            Some(name) => (name, true),
+            None => (name, false),
+        })
+    }
+
+    /// The names of the params that headers take.
+    pub(crate) fn header_params(&self) -> impl Iterator<Item = &str> {
+        self.headers.iter().flat_map(|(_, text)| placeholders(text))
+    }
+
+    fn fill_path(&self, params: &mut Params) -> Result<String, ParamError> {
+        let filled = fill(&self.path, |name| match name.strip_prefix('+') {
+            Some(name) => text::path(name, params.value(name)),
+            None => text::segment(name, params.value(name)),
+        })?;
+        params.used.extend(self.path_params().map(|(name, _)| name.to_owned()));
+        Ok(filled)
+    }
+
+    fn fill_headers(&self, params: &mut Params) -> Result<HeaderMap, ParamError> {
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 1);
+        for (name, template) in &self.headers {
+            let missing = |name| params.value(name).is_none_or(|value| value == "null");
+            if placeholders(template).any(missing) {
+                continue;
+            }
+            let filled = fill(template, |name| text::plain(name, params.value(name)))?;
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| wrong("", format!("the action's header {name:?} is none of HTTP")))?;
+            let value = HeaderValue::from_str(&filled)
+                .map_err(|_| wrong(name.as_str(), "has a character that no header may have"))?;
+            headers.insert(name, value);
+        }
+        params.used.extend(self.header_params().map(str::to_owned));
+        Ok(headers)
+    }
+}
+
+/// The params of one call, by their decoded names.
+struct Params<'p> {
+    members: Vec<(String, &'p str)>,
+    used: Vec<String>,
+}
+
+impl<'p> Params<'p> {
+    fn new(given: Vec<(&'p str, &'p str)>, defaults: &'p [(String, String)]) -> Self {
+        let mut members: Vec<_> = given.into_iter().map(|(key, value)| (decode(key).into_owned(), value)).collect();
+        for (name, value) in defaults {
+            if !members.iter().any(|(key, _)| key == name) {
+                members.push((name.clone(), value));
+            }
+        }
+        Self { members, used: Vec::new() }
+    }
+
+    fn value(&self, name: &str) -> Option<&'p str> {
+        self.members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
+    }
+
+    /// What is not used yet: the params that `named` does not name, and those that it does.
+    fn split(self, named: &[String]) -> (Vec<(String, &'p str)>, Vec<(String, &'p str)>) {
+        let used = self.used;
+        let rest = self.members.into_iter().filter(|(key, _)| !used.contains(key));
+        rest.partition(|(key, _)| !named.contains(key))
+    }
+}
+
+/// The names between braces.
+pub(crate) fn placeholders(template: &str) -> impl Iterator<Item = &str> {
+    template.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+}
+
+/// `template` with each `{name}` replaced by what `value` makes of it.
+fn fill(template: &str, value: impl Fn(&str) -> Result<String, ParamError>) -> Result<String, ParamError> {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        filled.push_str(before);
+        filled.push_str(&value(name)?);
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn wrong(param: &str, message: impl Into<String>) -> ParamError {
+    ParamError { param: param.to_owned(), message: message.into() }
+}
+
+fn json_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    serde_json::Value::deserialize(deserializer).map(|schema| schema.to_string())
+}
+
+/// A map of texts, in the order of the file.
+pub(crate) fn pairs<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
+    let members = serde_json::Map::<String, serde_json::Value>::deserialize(deserializer)?;
+    let text = |(name, value): (String, serde_json::Value)| match value {
+        serde_json::Value::String(text) => Ok((name, text)),
+        _ => Err(serde::de::Error::custom(format!("{name} must be a text"))),
+    };
+    members.into_iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use super::Action;
+use crate::entry;
+
+/// `METHOD endpoint body`, or what is wrong.
+fn shown(action: &Action, params: &str) -> String {
+    match action.call(params) {
+        Ok(call) => {
+            let body = String::from_utf8(call.body.unwrap_or_default()).unwrap();
+            format!("{} {} {body}", call.method, call.endpoint).trim_end().to_owned()
+        }
+        Err(error) => format!("{}: {}", error.param, error.message),
+    }
+}
+
+fn call(entry_id: &str, slug: &str, params: &str) -> String {
+    shown(entry(entry_id).unwrap().action(slug).unwrap(), params)
+}
+
+/// An action that no entry has.
+fn action(rest: serde_json::Value) -> Action {
+    let mut action = serde_json::json!({
+        "slug": "act", "name": "Act", "description": "Acts.", "method": "POST", "path": "/act",
+        "request_schema": {}, "response_schema": {},
+    });
+    action.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    serde_json::from_value(action).unwrap()
+}
+
+#[test]
+fn params_go_into_path_query_and_body() {
+    let cases = [
+        ("support-ticketing", "list-tickets", "{}", "GET /api/v2/tickets"),
+        (
+            "support-ticketing",
+            "list-tickets",
+            r#"{"page[size]": 50, "sort": "-id", "include": null}"#,
+            "GET /api/v2/tickets?page%5Bsize%5D=50&sort=-id",
+        ),
+        ("support-ticketing", "get-ticket", r#"{"ticketId": 35436}"#, "GET /api/v2/tickets/35436"),
+        (
+            "support-ticketing",
+            "update-ticket",
+            r#"{"ticketId": "a/b?", "ticket": {"group_id": 9007199254740993, "tags": [1.10]}}"#,
+            r#"PUT /api/v2/tickets/a%2Fb%3F {"ticket":{"group_id": 9007199254740993, "tags": [1.10]}}"#,
+        ),
+        (
+            "support-ticketing",
+            "search",
+            r#"{"query": "type:ticket a&b=c é"}"#,
+            "GET /api/v2/search?query=type%3Aticket%20a%26b%3Dc%20%C3%A9",
+        ),
+        ("email-delivery", "delete-contacts", r#"{"ids": "a,b"}"#, "DELETE /marketing/contacts?ids=a%2Cb"),
+        ("email-delivery", "send-email", "{}", "POST /mail/send {}"),
+        (
+            "support-ticketing",
+            "list-users",
+            r#"{"role": ["agent", "admin"]}"#,
+            "GET /api/v2/users?role=agent&role=admin",
+        ),
+    ];
+    for (entry, slug, params, expect) in cases {
+        assert_eq!(call(entry, slug, params), expect, "{slug}");
+    }
+}
+
+#[test]
+fn no_value_changes_which_call_it_is() {
+    let ticket = |params: &str| call("support-ticketing", "get-ticket", params);
+    assert_eq!(ticket("{}"), "ticketId: must be a text or a number: it is part of the path");
+    assert_eq!(ticket(r#"{"ticketId": null}"#), "ticketId: must be a text or a number: it is part of the path");
+    assert_eq!(ticket(r#"{"ticketId": ""}"#), "ticketId: must not be empty: it is part of the path");
+    for dots in [".", ".."] {
+        let params = format!(r#"{{"ticketId": "{dots}"}}"#);
+        assert_eq!(ticket(&params), "ticketId: must not be a segment of dots: it would be another path");
+    }
+    let file = action(serde_json::json!({"method": "GET", "path": "/contents/{+path}"}));
+    assert_eq!(shown(&file, r#"{"path": "src/a b.rs"}"#), "GET /contents/src/a%20b.rs");
+    let dots = "path: must not be a segment of dots: it would be another path";
+    assert_eq!(shown(&file, r#"{"path": "src/../../x"}"#), dots);
+    assert_eq!(shown(&file, r#"{"path": "/x"}"#), "path: must not be empty: it is part of the path");
+}
+
+#[test]
+fn a_body_is_what_the_action_says() {
+    let append = action(serde_json::json!({"path": "/v4/{range}:append", "query": ["how"]}));
+    let params = r#"{"values": [[1]], "how": "RAW", "range": "A!A1:B2"}"#;
+    assert_eq!(shown(&append, params), r#"POST /v4/A%21A1%3AB2:append?how=RAW {"values":[[1]]}"#);
+
+    let record = action(serde_json::json!({"body": {"param": "fields"}}));
+    assert_eq!(shown(&record, r#"{"fields": {"Name": 1.10}, "all": true}"#), r#"POST /act?all=true {"Name": 1.10}"#);
+    assert_eq!(record.call("{}").unwrap().body, None);
+
+    let none = action(serde_json::json!({"body": "none"}));
+    assert_eq!(shown(&none, r#"{"a": 1}"#), "POST /act?a=1");
+}
+
+#[test]
+fn forms_write_nested_values_in_brackets() {
+    let form = action(serde_json::json!({"body": "form"}));
+    let params =
+        r#"{"a": "x y", "expand[]": ["p", "q"], "items": [{"price": "p1", "n": 2}], "meta": {"k": true}, "no": null}"#;
+    assert_eq!(
+        shown(&form, params),
+        "POST /act a=x%20y&expand%5B%5D=p&expand%5B%5D=q&items%5B0%5D%5Bprice%5D=p1&items%5B0%5D%5Bn%5D=2&meta%5Bk%5D=true"
+    );
+    assert_eq!(form.call("{}").unwrap().headers["content-type"], "application/x-www-form-urlencoded");
+}
+
+#[test]
+fn headers_are_fixed_or_take_params() {
+    let headers = serde_json::json!({"X-Version": "2022", "Idempotency-Key": "k-{key}"});
+    let keyed = action(serde_json::json!({"headers": headers}));
+    let with = keyed.call(r#"{"key": "7", "a": 1}"#).unwrap();
+    assert_eq!(with.body.unwrap(), br#"{"a":1}"#);
+    assert_eq!(with.headers["idempotency-key"], "k-7");
+    let without = keyed.call("{}").unwrap();
+    assert_eq!(without.headers["x-version"], "2022");
+    assert_eq!(without.headers["content-type"], "application/json");
+    assert!(!without.headers.contains_key("idempotency-key"));
+    assert_eq!(keyed.call(r#"{"key": "a\nb"}"#).unwrap_err().param, "idempotency-key");
+}
+
+#[test]
+fn defaults_are_sent_where_the_caller_is_silent() {
+    let mut list = action(serde_json::json!({"method": "GET"}));
+    list.defaults = vec![("size".to_owned(), "50".to_owned())];
+    assert_eq!(shown(&list, "{}"), "GET /act?size=50");
+    assert_eq!(shown(&list, r#"{"size": 7}"#), "GET /act?size=7");
+}
