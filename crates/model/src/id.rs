@@ -66,6 +66,7 @@ ids! {
     LookupTableId = "lt";
     /// A connector instance.
     InstanceId = "ci";
+    ScheduleId = "sch";
     ApiKeyId = "key";
     /// A data-plane node, kept in its data folder.
     NodeId = "node";

@@ -9,6 +9,7 @@ pub mod secret;
 pub mod time;
 
 pub mod flow;
+pub mod schedule;
 
 pub use code::Code;
 pub use error::{Error, FieldError};

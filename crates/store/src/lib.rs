@@ -19,6 +19,7 @@ pub mod node;
 pub mod periodic_task;
 pub mod published;
 mod row;
+pub mod schedule;
 mod search;
 mod store;
 pub mod webhook_token;

@@ -9,6 +9,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_answered_request.sql"),
     include_str!("../migrations/0003_many_processes.sql"),
     include_str!("../migrations/0004_set_hash.sql"),
+    include_str!("../migrations/0005_schedule.sql"),
 ];
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

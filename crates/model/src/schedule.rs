@@ -1,0 +1,52 @@
+//! How a run of a schedule went.
+
+use crate::message;
+
+/// Where the last run of a schedule stands (spec, "Schedule").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunStatus {
+    Running,
+    Success,
+    Failed,
+}
+
+impl RunStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Success => "success",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Running, Self::Success, Self::Failed].into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// What the message of a run says of the run. A flow whose condition was false did what it was asked to.
+    pub fn of(message: message::Status) -> Self {
+        match message {
+            message::Status::Received
+            | message::Status::Processing
+            | message::Status::Retrying
+            | message::Status::Held => Self::Running,
+            message::Status::Delivered | message::Status::Filtered => Self::Success,
+            message::Status::DeadLetter | message::Status::Discarded => Self::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_until_its_message_has_ended() {
+        for status in message::Status::ALL {
+            assert_eq!(RunStatus::of(*status) == RunStatus::Running, !status.is_final(), "{}", status.as_str());
+        }
+        for status in [RunStatus::Running, RunStatus::Success, RunStatus::Failed] {
+            assert_eq!(RunStatus::parse(status.as_str()), Some(status));
+        }
+    }
+}

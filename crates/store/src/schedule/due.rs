@@ -1,0 +1,59 @@
+//! Which schedules are due, and who sees to them: a claim is a lease, so that several processes do not do the same, and
+//! when the one that claimed dies, another does it. That a time fires once does not hang on it.
+
+use kanat_model::Timestamp;
+use kanat_model::id::{EnvironmentId, ScheduleId};
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+/// A schedule that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    pub id: ScheduleId,
+    pub environment_id: EnvironmentId,
+}
+
+/// The outer conditions are looked at again when another process has claimed a row in between.
+const CLAIM: &str = "UPDATE schedule SET claimed_until = $2 WHERE claimed_until <= $1 AND next_run_at <= $1 AND id IN ( \
+    SELECT schedule.id FROM schedule JOIN flow ON flow.id = schedule.flow_id \
+    WHERE next_run_at <= $1 AND claimed_until <= $1 AND flow.status = 'active' AND flow.deleted_at IS NULL \
+    ORDER BY next_run_at LIMIT $3) RETURNING id, environment_id";
+
+/// Takes up to `limit` schedules that are due, those of active flows only, until `until`.
+pub async fn claim(db: &mut Db, now: Timestamp, until: Timestamp, limit: u32) -> Result<Vec<Due>, Error> {
+    let rows =
+        sqlx::query(CLAIM).bind(now.as_millis()).bind(until.as_millis()).bind(i64::from(limit)).fetch_all(db).await?;
+    rows.iter().map(|row| Ok(Due { id: row.id("id")?, environment_id: row.id("environment_id")? })).collect()
+}
+
+const FIRST: &str = "SELECT next_run_at FROM schedule JOIN flow ON flow.id = schedule.flow_id \
+    WHERE next_run_at IS NOT NULL AND claimed_until <= $1 AND flow.status = 'active' AND flow.deleted_at IS NULL \
+    ORDER BY next_run_at LIMIT 1";
+
+/// When the first schedule is due that nobody sees to; it may be long ago.
+pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let row = sqlx::query(FIRST).bind(now.as_millis()).fetch_optional(db).await?;
+    row.map(|row| row.time("next_run_at")).transpose()
+}
+
+const ADVANCE: &str = "UPDATE schedule SET next_run_at = $4, claimed_until = 0 \
+    WHERE id = $1 AND revision = $2 AND next_run_at = $3";
+
+/// Goes on to the next time, unless somebody has done so or changed the schedule.
+pub async fn advance(
+    db: &mut Db,
+    id: &ScheduleId,
+    revision: u64,
+    due: Timestamp,
+    next: Option<Timestamp>,
+) -> Result<(), Error> {
+    sqlx::query(ADVANCE)
+        .bind(id.as_str())
+        .bind(revision.cast_signed())
+        .bind(due.as_millis())
+        .bind(next.map(Timestamp::as_millis))
+        .execute(db)
+        .await?;
+    Ok(())
+}
