@@ -1,0 +1,107 @@
+//! What nodes run: generations, snapshots, and transactions beside each other.
+
+use kanat_model::id::EnvironmentId;
+use kanat_plan_stream::{Hash, SetHash};
+use kanat_store::published::revision::{self, Revision};
+use kanat_store::{meta, published};
+
+use crate::TestStore;
+
+on_both_databases! {
+    every_change_of_what_nodes_run_has_its_own_generation
+    the_hash_over_all_that_is_published_goes_with_each_generation
+    an_epoch_is_renewed_once
+    a_reader_sees_one_state_while_another_writes
+    concurrent_writers_wait_for_each_other
+}
+
+async fn every_change_of_what_nodes_run_has_its_own_generation(test: TestStore) {
+    let mut tx = test.store.begin().await.unwrap();
+    let env = &test.environment;
+    assert_eq!(published::put(&mut tx, env, "flow/a", [1; 32], vec![1]).await.unwrap(), 1);
+    assert_eq!(published::put(&mut tx, env, "flow/b", [2; 32], vec![2]).await.unwrap(), 2);
+    assert_eq!(published::put(&mut tx, env, "flow/a", [3; 32], vec![3]).await.unwrap(), 3);
+    assert_eq!(published::remove(&mut tx, env, "flow/b").await.unwrap(), 4);
+    tx.commit().await.unwrap();
+
+    let mut read = test.store.read().await.unwrap();
+    let snapshot = published::snapshot(&mut read, env).await.unwrap().unwrap();
+    assert_eq!((snapshot.revision.generation, snapshot.epoch), (4, meta::epoch(&mut read).await.unwrap()));
+    let [a] = snapshot.resources.as_slice() else { panic!("one resource is left: {:?}", snapshot.resources) };
+    assert_eq!(
+        (a.resource_id.as_str(), a.hash, a.sealed.as_slice(), a.generation),
+        ("flow/a", [3; 32], [3].as_slice(), 3)
+    );
+    let since = published::since(&mut read, env, 2).await.unwrap();
+    let ids: Vec<_> = since.iter().map(|row| (row.resource_id.as_str(), row.removed)).collect();
+    assert_eq!(ids, [("flow/a", false), ("flow/b", true)]);
+    assert_eq!(published::get(&mut read, env, "flow/b").await.unwrap(), None);
+    assert_eq!(published::snapshot(&mut read, &EnvironmentId::generate()).await.unwrap(), None);
+}
+
+async fn the_hash_over_all_that_is_published_goes_with_each_generation(test: TestStore) {
+    let env = &test.environment;
+    let hash = |pairs: &[(&str, u8)]| SetHash::of(pairs.iter().map(|(id, n)| (*id, Hash::from([*n; 32]))));
+    let mut tx = test.store.begin().await.unwrap();
+    let fresh = revision::of(&mut tx, env).await.unwrap().unwrap();
+    assert_eq!((fresh.generation, fresh.set_hash), (0, None));
+    assert!(fresh.is(0, SetHash::default()));
+    for (id, n, expected) in [
+        ("flow/a", Some(1), hash(&[("flow/a", 1)])),
+        ("flow/b", Some(2), hash(&[("flow/a", 1), ("flow/b", 2)])),
+        ("flow/a", Some(3), hash(&[("flow/a", 3), ("flow/b", 2)])),
+        ("flow/b", None, hash(&[("flow/a", 3)])),
+        ("flow/c", None, hash(&[("flow/a", 3)])),
+        ("flow/b", Some(2), hash(&[("flow/a", 3), ("flow/b", 2)])),
+    ] {
+        let generation = match n {
+            Some(n) => published::put(&mut tx, env, id, [n; 32], vec![n]).await.unwrap(),
+            None => published::remove(&mut tx, env, id).await.unwrap(),
+        };
+        let now = revision::of(&mut tx, env).await.unwrap().unwrap();
+        assert_eq!(now, Revision { generation, set_hash: Some(expected) }, "after {id}");
+        assert!(now.is(generation, expected) && !now.is(generation, SetHash::default()));
+    }
+    let now = revision::of(&mut tx, env).await.unwrap();
+    assert_eq!(revision::all(&mut tx).await.unwrap().get(env).copied(), now);
+    assert_eq!(revision::accept(&mut tx, env).await.unwrap(), now);
+}
+
+async fn an_epoch_is_renewed_once(test: TestStore) {
+    let mut tx = test.store.begin().await.unwrap();
+    let former = meta::epoch(&mut tx).await.unwrap();
+    assert!(meta::renew_epoch(&mut tx, &former).await.unwrap());
+    let renewed = meta::epoch(&mut tx).await.unwrap();
+    assert_ne!(renewed, former);
+    assert!(!meta::renew_epoch(&mut tx, &former).await.unwrap());
+    assert_eq!(meta::epoch(&mut tx).await.unwrap(), renewed);
+}
+
+async fn generation(db: &mut kanat_store::Db, environment: &EnvironmentId) -> u64 {
+    revision::of(db, environment).await.unwrap().unwrap().generation
+}
+
+async fn a_reader_sees_one_state_while_another_writes(test: TestStore) {
+    let mut read = test.store.read().await.unwrap();
+    assert_eq!(generation(&mut read, &test.environment).await, 0);
+    let mut tx = test.store.begin().await.unwrap();
+    published::put(&mut tx, &test.environment, "flow/a", [1; 32], vec![1]).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = published::snapshot(&mut read, &test.environment).await.unwrap().unwrap();
+    assert_eq!((snapshot.revision.generation, snapshot.resources.len()), (0, 0));
+}
+
+async fn concurrent_writers_wait_for_each_other(test: TestStore) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..40_u8 {
+        let (store, environment) = (test.store.clone(), test.environment.clone());
+        tasks.spawn(async move {
+            let mut tx = store.begin().await.unwrap();
+            published::put(&mut tx, &environment, &format!("flow/{n}"), [n; 32], vec![n]).await.unwrap();
+            tx.commit().await.unwrap();
+        });
+    }
+    tasks.join_all().await;
+    let mut read = test.store.read().await.unwrap();
+    assert_eq!(generation(&mut read, &test.environment).await, 40);
+}
