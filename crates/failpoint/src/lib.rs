@@ -5,6 +5,9 @@
 
 #![cfg_attr(not(feature = "enabled"), expect(unused_variables, reason = "nothing is looked at"))]
 
+#[cfg(all(feature = "enabled", not(debug_assertions)))]
+compile_error!("a release has no points at which it dies: build without the feature `failpoints`");
+
 /// Reaches the point once.
 #[inline(always)]
 pub fn hit(name: &str) {

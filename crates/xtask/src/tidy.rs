@@ -2,6 +2,7 @@
 
 mod crates;
 mod docs;
+mod failpoints;
 mod files;
 mod guarantees;
 mod knowledge;
@@ -39,6 +40,7 @@ pub fn run() -> Result<()> {
     knowledge::check(&sources, &members, &mut findings);
     crates::check(&members, &mut findings);
     manifests::check(&workspace::files(&["toml"])?, &mut findings);
+    failpoints::check(&failpoints::resolved()?, &mut findings);
     proto::check(&workspace::files(&["proto"])?, &mut findings);
     let pages = workspace::files(&["md"])?;
     docs::check(&pages, &mut findings);
