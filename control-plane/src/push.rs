@@ -21,7 +21,7 @@ pub mod source;
 pub mod written;
 
 pub use hub::{Applied, Hub};
-pub use nodes::Node;
+pub use nodes::{Node, Version};
 pub use service::PlanStreams;
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use kanat_model::Error;
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, Kind};
 use kanat_store::announcement::announce;
-use kanat_store::{Announcement, Db, Tx, environment, published};
+use kanat_store::{Announcement, Db, Tx, environment, meta, published};
 use prost::Message;
 
 use crate::app::App;
-use crate::push::Applied;
 use crate::push::source::seal_context;
+use crate::push::{Applied, Version};
 
 /// What a call changed, and whether every node runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,21 +73,34 @@ impl<'a> Change<'a> {
 
     /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
     pub async fn commit<T>(mut self, value: T) -> Result<Changed<T>, Error> {
+        let mut version = None;
         if let Some(generation) = self.generation {
+            version = Some(self.version(generation).await?);
             let (environment_id, urgent) = (self.environment.clone(), self.urgent);
             announce(&mut self.tx, &Announcement::Published { environment_id, generation, urgent }).await?;
         }
         self.tx.commit().await?;
-        let Some(generation) = self.generation else {
+        let Some(version) = version else {
             return Ok(Changed { value, applied: Applied::Everywhere });
         };
         if self.urgent {
-            self.app.hub.changed_now(&self.environment, generation);
+            self.app.hub.changed_now(&self.environment, version.generation);
         } else {
-            self.app.hub.changed(&self.environment, generation);
+            self.app.hub.changed(&self.environment, version.generation);
         }
-        let applied = self.app.hub.applied(&self.environment, generation).await;
+        let applied = self.app.hub.applied(&self.environment, &version).await;
         Ok(Changed { value, applied })
+    }
+
+    /// What the change is known by. Of a store that went back behind what nodes run, the generation is not new: the epoch
+    /// has to be, so that nobody takes what runs for this change.
+    async fn version(&mut self, generation: u64) -> Result<Version, Error> {
+        let mut version = Version { epoch: meta::epoch(&mut self.tx).await?, generation };
+        if self.app.hub.is_ahead_of(&self.environment, &version) {
+            meta::renew_epoch(&mut self.tx, &version.epoch).await?;
+            version.epoch = meta::epoch(&mut self.tx).await?;
+        }
+        Ok(version)
     }
 }
 

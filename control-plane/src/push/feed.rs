@@ -40,7 +40,7 @@ pub struct State {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Wanted {
     generation: u64,
-    /// The latest generation that must not wait.
+    /// How often it must not wait.
     urgent: u64,
 }
 
@@ -56,14 +56,14 @@ impl Feed {
 
     /// There is a newer generation.
     pub fn wanted(&self, generation: u64) {
-        self.wanted.send_modify(|wanted| wanted.generation = wanted.generation.max(generation));
+        self.wanted.send_modify(|wanted| wanted.generation = generation);
     }
 
     /// There is a newer generation, and it must not wait for others.
     pub fn wanted_now(&self, generation: u64) {
         self.wanted.send_modify(|wanted| {
-            wanted.generation = wanted.generation.max(generation);
-            wanted.urgent = wanted.urgent.max(generation);
+            wanted.generation = generation;
+            wanted.urgent += 1;
         });
     }
 

@@ -42,14 +42,14 @@ async fn look_around(hub: &Arc<Hub>) -> Infallible {
     }
 }
 
-/// Wakes the feeds of environments that are at another generation than theirs, and notes environments and nodes.
+/// Wakes the feeds of environments whose present set is another than theirs, and notes environments and nodes.
 async fn look(hub: &Arc<Hub>) -> Result<(), super::source::Error> {
     let (epoch, environments) = hub.source.environments().await?;
     for environment in &environments {
-        if let Some(feed) = hub.existing(&environment.id)
-            && feed.state().set.is_none_or(|set| set.generation != environment.generation || set.epoch != epoch)
-        {
-            feed.wanted(environment.generation);
+        let Some(feed) = hub.existing(&environment.id) else { continue };
+        let set = feed.state().set.filter(|set| set.epoch == epoch);
+        if !set.is_some_and(|set| environment.revision.is(set.generation, set.hash)) {
+            feed.wanted(environment.revision.generation);
         }
     }
     hub.environments.send_if_modified(|known| {

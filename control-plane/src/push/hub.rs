@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::feed::Feed;
 use super::follow;
-use super::nodes::{Node, Nodes, Status};
+use super::nodes::{Node, Nodes, Status, Version};
 use super::others::Others;
 use super::refusals::Refusals;
 use super::set::Set;
@@ -86,18 +86,25 @@ impl Hub {
         }
     }
 
-    /// Waits until every connected node that serves `environment` runs `generation` or has refused part of it, 5 s at
-    /// most; those too that are connected to other control planes.
-    pub async fn applied(&self, environment: &EnvironmentId, generation: u64) -> Applied {
+    /// Whether more of `environment` was read than the store has: it was restored from a backup meanwhile. Whoever asks
+    /// keeps others from changing the environment.
+    pub fn is_ahead_of(&self, environment: &EnvironmentId, next: &Version) -> bool {
+        let set = self.existing(environment).and_then(|feed| feed.state().set);
+        set.is_some_and(|set| set.epoch == next.epoch && set.generation >= next.generation)
+    }
+
+    /// Waits until every connected node that serves `environment` runs `change` or has refused part of it, 5 s at most;
+    /// those too that are connected to other control planes.
+    pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Applied {
         let mut changed = self.nodes.watch();
         let here = async {
-            while !self.nodes.applied(environment, generation) {
+            while !self.nodes.applied(environment, change) {
                 if changed.changed().await.is_err() {
                     break;
                 }
             }
         };
-        let everywhere = async { tokio::join!(here, self.applied_elsewhere(environment, generation)) };
+        let everywhere = async { tokio::join!(here, self.applied_elsewhere(environment, change)) };
         match tokio::time::timeout(APPLY_DEADLINE, everywhere).await {
             Ok(_) => Applied::Everywhere,
             Err(_) => Applied::Pending,
@@ -105,11 +112,11 @@ impl Hub {
     }
 
     /// The others write down what their nodes answer as it comes.
-    async fn applied_elsewhere(&self, environment: &EnvironmentId, generation: u64) {
+    async fn applied_elsewhere(&self, environment: &EnvironmentId, change: &Version) {
         let mut wait = LOOK_ELSEWHERE.0;
         loop {
             match self.others.refresh(&self.source).await {
-                Ok(()) if self.others.applied(environment, generation) => return,
+                Ok(()) if self.others.applied(environment, change) => return,
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%error, "cannot see what nodes of other control planes run"),
             }

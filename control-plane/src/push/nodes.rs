@@ -65,10 +65,10 @@ impl Node {
         }
     }
 
-    /// Whether it runs `generation` of the environment, or need not be waited for.
-    pub fn has_applied(&self, environment: &EnvironmentId, generation: u64) -> bool {
+    /// Whether it runs this change of the environment or a later one, or need not be waited for.
+    pub fn has_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
         let running = self.environments.get(environment).filter(|_| self.status == Status::Connected);
-        running.is_none_or(|running| running.applied.as_ref().is_some_and(|(_, applied)| *applied >= generation))
+        running.is_none_or(|running| running.applied.as_ref().is_some_and(|applied| change.is_in(applied)))
     }
 }
 
@@ -93,6 +93,20 @@ impl Status {
     fn parse(text: &str) -> Self {
         let all = [Self::Connected, Self::Draining, Self::Disconnected];
         all.into_iter().find(|status| status.as_str() == text).unwrap_or(Self::Disconnected)
+    }
+}
+
+/// Where a change of an environment stands among all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    pub epoch: EpochId,
+    pub generation: u64,
+}
+
+impl Version {
+    /// Whether a set of that epoch and generation has the change. Generations of different epochs cannot be compared.
+    fn is_in(&self, (epoch, generation): &(EpochId, u64)) -> bool {
+        *epoch == self.epoch && *generation >= self.generation
     }
 }
 
@@ -200,9 +214,9 @@ impl Nodes {
         self.lock().get(id).map(|known| known.node.clone())
     }
 
-    /// Whether every connected node that serves `environment` has applied `generation`.
-    pub fn applied(&self, environment: &EnvironmentId, generation: u64) -> bool {
-        self.lock().values().all(|known| known.node.has_applied(environment, generation))
+    /// Whether every connected node that serves `environment` has applied `change`.
+    pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+        self.lock().values().all(|known| known.node.has_applied(environment, change))
     }
 
     /// Woken whenever something about a node changed.

@@ -7,7 +7,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId};
 use kanat_plan_stream::{HEARTBEAT, SILENCE};
 
-use super::nodes::{Node, Status};
+use super::nodes::{Node, Status, Version};
 use super::source::{Error, Source};
 
 /// A node of which nothing was written down for so long has gone, and its control plane with it. They write at every
@@ -49,9 +49,9 @@ impl Others {
         nodes.iter().filter(|node| node.status != Status::Disconnected).cloned().collect()
     }
 
-    /// Whether every one of them that serves `environment` has applied `generation`, by what was read last.
-    pub fn applied(&self, environment: &EnvironmentId, generation: u64) -> bool {
-        self.lock().iter().all(|node| node.has_applied(environment, generation))
+    /// Whether every one of them that serves `environment` has applied `change`, by what was read last.
+    pub fn applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
+        self.lock().iter().all(|node| node.has_applied(environment, change))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Node>> {

@@ -20,8 +20,8 @@ pub struct Peer {
     in_flight: Option<Push>,
     /// A snapshot that came back with another hash than it had must not be followed by another: something is broken.
     snapshot_failed: bool,
-    /// A set that the node refused as a whole, so that it is not sent again.
-    refused_generation: Option<u64>,
+    /// Epoch and generation of a set that the node refused as a whole, so that it is not sent again.
+    refused: Option<(EpochId, u64)>,
 }
 
 /// What the node holds, told as a set of ours and the exceptions from it.
@@ -96,7 +96,8 @@ impl Peer {
 
     /// What to send now, if anything: nothing while a push waits for its answer.
     pub fn next(&mut self, current: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
-        if self.in_flight.is_some() || self.refused_generation == Some(current.generation) {
+        let is_refused = self.refused.as_ref().is_some_and(|(e, n)| (e, *n) == (&current.epoch, current.generation));
+        if self.in_flight.is_some() || is_refused {
             return None;
         }
         let push = match &self.held {
@@ -111,7 +112,7 @@ impl Peer {
     pub fn wants_snapshot(&mut self) {
         self.held = None;
         self.in_flight = None;
-        self.refused_generation = None;
+        self.refused = None;
     }
 
     /// The node runs all of the push.
@@ -125,7 +126,7 @@ impl Peer {
         let of_whole =
             |push: &mut Push| push.nonce == nack.nonce && (names_no_resource || push.set.generation != nack.generation);
         if let Some(push) = self.in_flight.take_if(of_whole) {
-            self.refused_generation = Some(push.set.generation);
+            self.refused = Some((push.set.epoch.clone(), push.set.generation));
             let reasons: Vec<_> = nack.rejections.iter().map(|r| r.message.as_str()).collect();
             return Answered::Refused(reasons.join("; "));
         }
@@ -160,7 +161,7 @@ impl Peer {
             return if again { Answered::Broken } else { Answered::Mismatch };
         }
         self.snapshot_failed = false;
-        self.refused_generation = None;
+        self.refused = None;
         self.held = Some(Held { base: push.set, generation, hash, exceptions });
         let refused = refused.iter().map(|(id, hash, _, message)| (id.clone(), *hash, message.clone())).collect();
         Answered::Applied { generation, refused }

@@ -8,8 +8,8 @@ use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
 use kanat_plan_stream::Kind;
 use kanat_proto::node::v1;
-use kanat_store::published::{self, Published};
-use kanat_store::{Listener, Store, environment, meta, node};
+use kanat_store::published::{self, Published, Revision, revision};
+use kanat_store::{Listener, Store, Tx, environment, meta, node};
 
 use super::set::{Change, Entry, Set};
 
@@ -27,7 +27,7 @@ pub struct Environment {
     pub name: String,
     pub account_id: AccountId,
     /// Of what its nodes are to run.
-    pub generation: u64,
+    pub revision: Revision,
 }
 
 /// What a read came to.
@@ -46,6 +46,13 @@ pub enum Error {
     Store(#[from] kanat_store::Error),
     #[error("environment {0} does not exist")]
     NoEnvironment(EnvironmentId),
+    #[error("the store has no environment at all, although it never is without one")]
+    NoEnvironments,
+    #[error(
+        "what is published in environment {0} is not what was written there: rows are missing or changed. Nothing is \
+         sent to nodes before it is restored"
+    )]
+    Damaged(EnvironmentId),
     #[error("resource {resource_id:?} cannot be opened: {source}")]
     Sealed { resource_id: String, source: kanat_auth::Error },
     #[error("resource {0:?} does not have the hash that it was published with")]
@@ -64,49 +71,75 @@ impl Source {
         Self { store, sealer }
     }
 
-    /// The database's epoch, and the environments of all accounts.
+    /// The database's epoch, and the environments of all accounts. That there are none is a read that failed: every
+    /// account has some.
     pub async fn environments(&self) -> Result<(EpochId, Vec<Environment>), Error> {
         let mut tx = self.store.read().await?;
         let epoch = meta::epoch(&mut tx).await?;
         let environments = environment::all(&mut tx).await?;
-        Ok((
-            epoch,
-            environments
-                .into_iter()
-                .map(|e| Environment { id: e.id, name: e.name, account_id: e.account_id, generation: e.generation })
-                .collect(),
-        ))
+        let revisions = revision::all(&mut tx).await?;
+        let of = |e: environment::Environment| {
+            let revision = *revisions.get(&e.id)?;
+            Some(Environment { id: e.id, name: e.name, account_id: e.account_id, revision })
+        };
+        let environments: Vec<_> = environments.into_iter().filter_map(of).collect();
+        if environments.is_empty() { Err(Error::NoEnvironments) } else { Ok((epoch, environments)) }
     }
 
     /// Reads what changed since `current`, or all of it when there is no such set. A set that cannot be read wholly is not
-    /// read at all.
+    /// read at all. A store that turns out to have another past than `current`, because it was restored from a backup, gets
+    /// another epoch: its generations cannot be compared with those that were read before.
     pub async fn read(&self, environment: &EnvironmentId, current: Option<&Arc<Set>>) -> Result<Read, Error> {
-        let mut tx = self.store.read().await?;
-        let no_environment = || Error::NoEnvironment(environment.clone());
-        let generation = environment::generation(&mut tx, environment).await?.ok_or_else(no_environment)?;
-        let epoch = meta::epoch(&mut tx).await?;
-        match current.filter(|set| set.epoch == epoch) {
-            Some(set) if set.generation == generation => Ok(Read::default()),
-            Some(set) if set.generation < generation => {
-                let rows = published::since(&mut tx, environment, set.generation).await?;
-                drop(tx);
+        loop {
+            let mut tx = self.store.read().await?;
+            let epoch = meta::epoch(&mut tx).await?;
+            let revision = revision::of(&mut tx, environment).await?;
+            let revision = revision.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
+            let Some(current) = current.filter(|set| set.epoch == epoch) else {
+                let set = self.whole(environment, tx).await?;
+                return Ok(Read { set: Some(set), others_changed: true });
+            };
+            if revision.is(current.generation, current.hash) {
+                return Ok(Read::default());
+            }
+            if current.generation < revision.generation {
+                let rows = published::since(&mut tx, environment, current.generation).await?;
                 let others_changed = rows.iter().any(|row| !row.removed && is_other(&row.resource_id));
-                let changes = self.open(environment, rows).await?;
-                Ok(Read { set: Some(Arc::new(set.changed(generation, changes))), others_changed })
+                let set = current.changed(revision.generation, self.open(environment, rows).await?);
+                if revision.fits(set.hash) {
+                    return Ok(Read { set: Some(Arc::new(set)), others_changed });
+                }
             }
-            // Nothing was read yet, the store went back behind what was read, or another took its place.
-            Some(_) | None => {
-                let snapshot = published::snapshot(&mut tx, environment).await?.ok_or_else(no_environment)?;
-                drop(tx);
-                let opened = self.open(environment, snapshot.resources).await?.into_iter();
-                let entries = opened.filter_map(|(id, change)| match change {
-                    Change::Upsert(entry) => Some((id, entry)),
-                    Change::Removal => None,
-                });
-                let set = Set::new(snapshot.epoch, snapshot.generation, entries);
-                Ok(Read { set: Some(Arc::new(set)), others_changed: true })
-            }
+            // Rows that were lost are no other past.
+            self.whole(environment, tx).await?;
+            self.renew_epoch(&epoch).await?;
         }
+    }
+
+    /// All that is published, proven to be what was written.
+    async fn whole(&self, environment: &EnvironmentId, mut tx: Tx) -> Result<Arc<Set>, Error> {
+        let snapshot = published::snapshot(&mut tx, environment).await?;
+        drop(tx);
+        let snapshot = snapshot.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
+        let opened = self.open(environment, snapshot.resources).await?.into_iter();
+        let entries = opened.filter_map(|(id, change)| match change {
+            Change::Upsert(entry) => Some((id, entry)),
+            Change::Removal => None,
+        });
+        let set = Set::new(snapshot.epoch, snapshot.revision.generation, entries);
+        if snapshot.revision.fits(set.hash) { Ok(Arc::new(set)) } else { Err(Error::Damaged(environment.clone())) }
+    }
+
+    async fn renew_epoch(&self, former: &EpochId) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let renewed = meta::renew_epoch(&mut tx, former).await?;
+        tx.commit().await?;
+        if renewed {
+            tracing::warn!(
+                "the store has another past than what was read of it: it was restored, and gets a new epoch"
+            );
+        }
+        Ok(())
     }
 
     /// Whether other control planes may work on the same database.

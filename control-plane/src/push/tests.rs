@@ -1,6 +1,8 @@
 //! The whole of push: a real store, the real service, and nodes that follow a script.
 
 mod node;
+mod restored;
+mod silence;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, NodeId};
@@ -41,7 +43,7 @@ impl Control {
     async fn up_to_date(&self) -> Node {
         let mut node = self.connect(self.hello("node_1")).await;
         let (begin, _) = node.take_snapshot().await;
-        assert_eq!(self.hub.applied(&self.environment, begin.generation).await, Applied::Everywhere);
+        assert_eq!(self.applied(begin.generation).await, Applied::Everywhere);
         node
     }
 }
@@ -101,7 +103,7 @@ async fn a_new_node_gets_a_snapshot_and_then_what_changes() {
     let generation = control.put("flow/3", "c").await;
     let delta = node.take_delta().await;
     assert_eq!((delta.from_generation, delta.generation, ids(&delta.upserts)), (2, 3, vec!["flow/3"]));
-    assert_eq!(control.hub.applied(&control.environment, generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Applied::Everywhere);
 
     control.remove("flow/1").await;
     let delta = node.take_delta().await;
@@ -122,17 +124,17 @@ async fn a_change_is_pending_until_the_node_has_answered() {
     let mut node = control.up_to_date().await;
     let generation = control.put("flow/1", "a").await;
     let delta = node.delta().await;
-    assert!(!control.hub.nodes.applied(&control.environment, generation));
+    assert!(!control.hub.nodes.applied(&control.environment, &control.version(generation).await));
     node.held.insert("flow/1".to_owned(), kanat_plan_stream::Hash::of(b"a"));
     node.ack(delta.nonce, &delta.environment_id, delta.generation).await;
-    assert_eq!(control.hub.applied(&control.environment, generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Applied::Everywhere);
 }
 
 #[tokio::test]
 async fn without_nodes_a_change_is_everywhere() {
     let control = Control::start().await;
     let generation = control.put("flow/1", "a").await;
-    assert_eq!(control.hub.applied(&control.environment, generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Applied::Everywhere);
 }
 
 #[tokio::test]
@@ -159,7 +161,7 @@ async fn a_refused_resource_is_listed_and_not_sent_again_to_that_build() {
     let mut node = control.up_to_date().await;
     let generation = control.put("flow/1", "bad").await;
     node.refuse("flow/1", "no such transform").await;
-    assert_eq!(control.hub.applied(&control.environment, generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Applied::Everywhere);
     let node_id = NodeId::from("node_1");
     assert_eq!(control.hub.rejections("flow/1"), [(node_id.clone(), "no such transform".to_owned())]);
 
@@ -180,7 +182,7 @@ async fn a_refused_resource_is_listed_and_not_sent_again_to_that_build() {
     let generation = control.put("flow/1", "mended").await;
     assert_eq!(ids(&node.take_delta().await.upserts), ["flow/1"]);
     newer.take_delta().await;
-    assert_eq!(control.hub.applied(&control.environment, generation).await, Applied::Everywhere);
+    assert_eq!(control.applied(generation).await, Applied::Everywhere);
     assert!(control.hub.rejections("flow/1").is_empty());
 }
 

@@ -91,26 +91,10 @@ pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<
     Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
 }
 
-const GENERATION: &str = "SELECT generation FROM environment WHERE id = $1";
-
-/// The generation of what the environment's nodes are to run; none when it does not exist.
-pub async fn generation(db: &mut Db, environment: &EnvironmentId) -> Result<Option<u64>, Error> {
-    let row = sqlx::query(GENERATION).bind(environment.as_str()).fetch_optional(db).await?;
-    row.map(|row| row.whole("generation")).transpose()
-}
-
 const LOCK: &str = "UPDATE environment SET generation = generation WHERE id = $1";
 
 /// Makes other changes of the environment wait for the end of this transaction.
 pub async fn lock(db: &mut Db, environment: &EnvironmentId) -> Result<(), Error> {
     sqlx::query(LOCK).bind(environment.as_str()).execute(db).await?;
     Ok(())
-}
-
-const BUMP: &str = "UPDATE environment SET generation = generation + 1 WHERE id = $1 RETURNING generation";
-
-/// Takes the next generation. The row stays locked until the transaction ends, so that generations become visible in
-/// their order.
-pub(crate) async fn bump_generation(db: &mut Db, environment: &EnvironmentId) -> Result<u64, Error> {
-    sqlx::query(BUMP).bind(environment.as_str()).fetch_one(db).await?.whole("generation")
 }

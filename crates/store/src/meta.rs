@@ -36,6 +36,15 @@ pub async fn epoch(db: &mut Db) -> Result<EpochId, Error> {
     text.map(EpochId::from).ok_or(Error::Corrupt { column: "meta.epoch", value: String::new() })
 }
 
+const RENEW: &str = "UPDATE meta SET value = $3 WHERE name = $1 AND value = $2";
+
+/// Puts another epoch in the place of `former`, because the database has gone back behind what was read from it; `false`
+/// when somebody else did.
+pub async fn renew_epoch(db: &mut Db, former: &EpochId) -> Result<bool, Error> {
+    let renew = sqlx::query(RENEW).bind(EPOCH).bind(former.as_str()).bind(EpochId::generate().into_string());
+    Ok(renew.execute(db).await?.rows_affected() > 0)
+}
+
 /// Gives a new database its epoch.
 pub(crate) async fn ensure_epoch(db: &mut Db) -> Result<(), Error> {
     if get(db, EPOCH).await?.is_some() {

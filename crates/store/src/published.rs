@@ -1,11 +1,14 @@
 //! What the nodes of an environment run: one row a resource, its body sealed, under the generation that changed it. A
 //! removed resource leaves its row behind, so that a node which was away learns of it.
 
+pub mod revision;
+
 use kanat_model::id::{EnvironmentId, EpochId};
 use sqlx::any::AnyRow;
 
 use crate::row::Read;
-use crate::{Db, Error, environment, meta};
+use crate::{Db, Error, meta};
+pub use revision::Revision;
 
 /// A resource as nodes know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub epoch: EpochId,
-    pub generation: u64,
+    pub revision: Revision,
     /// In order of their ids, without the removed ones.
     pub resources: Vec<Published>,
 }
@@ -66,7 +69,7 @@ pub async fn put(
     hash: [u8; 32],
     sealed: Vec<u8>,
 ) -> Result<u64, Error> {
-    let generation = environment::bump_generation(db, environment).await?;
+    let generation = revision::next(db, environment, resource_id, Some(hash)).await?;
     let row = Published { resource_id: resource_id.to_owned(), hash, sealed, generation, removed: false };
     write(db, environment, &row).await?;
     Ok(generation)
@@ -74,7 +77,7 @@ pub async fn put(
 
 /// Removes a resource, and gives the environment's next generation.
 pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64, Error> {
-    let generation = environment::bump_generation(db, environment).await?;
+    let generation = revision::next(db, environment, resource_id, None).await?;
     let row =
         Published { resource_id: resource_id.to_owned(), hash: [0; 32], sealed: Vec::new(), generation, removed: true };
     write(db, environment, &row).await?;
@@ -95,11 +98,11 @@ const ALL: &str = "SELECT resource_id, hash, sealed, generation, removed FROM pu
 
 /// Everything that the environment runs; `None` when there is no such environment. Read it in a transaction.
 pub async fn snapshot(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Snapshot>, Error> {
-    let Some(generation) = environment::generation(db, environment).await? else { return Ok(None) };
+    let Some(revision) = revision::of(db, environment).await? else { return Ok(None) };
     let epoch = meta::epoch(db).await?;
     let rows = sqlx::query(ALL).bind(environment.as_str()).fetch_all(db).await?;
     let resources = rows.iter().map(read).collect::<Result<_, _>>()?;
-    Ok(Some(Snapshot { epoch, generation, resources }))
+    Ok(Some(Snapshot { epoch, revision, resources }))
 }
 
 const SINCE: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \

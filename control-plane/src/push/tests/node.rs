@@ -14,14 +14,15 @@ use kanat_proto::node::v1::{
     Ack, ControlMessage, Delta, EnvironmentState, Hello, Nack, NodeMessage, Rejection, Resource, ResourceHash,
     SnapshotBegin, Welcome,
 };
-use kanat_store::{Store, environment, published};
+use kanat_store::{Store, environment, meta, published};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
+use crate::push::set::Set;
 use crate::push::source::{Source, seal_context};
-use crate::push::{Hub, PlanStreams};
+use crate::push::{Applied, Hub, PlanStreams, Version};
 
 /// A hub on a fresh store.
 pub struct Control {
@@ -30,19 +31,51 @@ pub struct Control {
     /// The one environment that most tests use, of the three that a fresh store has.
     pub environment: EnvironmentId,
     sealer: Arc<Sealer>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Control {
     pub async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::open(tempfile::tempdir().unwrap()).await
+    }
+
+    async fn open(folder: TempDir) -> Self {
         let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
         crate::bootstrap::run(&store, None).await.unwrap();
         let environments = environment::all(&mut store.read().await.unwrap()).await.unwrap();
         let environment = environments[0].id.clone();
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
-        Self { hub, store, environment, sealer, _folder: folder }
+        Self { hub, store, environment, sealer, folder }
+    }
+
+    /// Ends, and goes on twice: what happens to one store from now on does not happen to the other.
+    pub async fn forked(self) -> (Self, Self) {
+        self.hub.close().await;
+        self.store.close().await;
+        let copy = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        (Self::open(self.folder).await, Self::open(copy).await)
+    }
+
+    /// Reads as the feed of a hub would that holds `current`.
+    pub async fn read_since(&self, current: Option<&Arc<Set>>) -> Option<Arc<Set>> {
+        let source = Source::new(self.store.clone(), Arc::clone(&self.sealer));
+        source.read(&self.environment, current).await.unwrap().set
+    }
+
+    /// What a change of that generation is known by.
+    pub async fn version(&self, generation: u64) -> Version {
+        let epoch = meta::epoch(&mut self.store.read().await.unwrap()).await.unwrap();
+        Version { epoch, generation }
+    }
+
+    /// Whether it is live, once the nodes have answered.
+    pub async fn applied(&self, generation: u64) -> Applied {
+        self.hub.applied(&self.environment, &self.version(generation).await).await
     }
 
     /// The same store, another process.

@@ -1,0 +1,110 @@
+//! Which set of an environment is the present one. A generation alone does not say: a database that was restored from a
+//! backup reaches the same numbers again with other contents. So the hash over the whole set goes with it, kept up to
+//! date in the transaction of each change, at the cost of what changes.
+
+use std::collections::HashMap;
+
+use kanat_model::id::EnvironmentId;
+use kanat_plan_stream::{Hash, SetHash};
+use sqlx::any::AnyRow;
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+/// The present set of an environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Revision {
+    pub generation: u64,
+    /// Of everything published; none when a build that keeps no hash made the last change.
+    pub set_hash: Option<SetHash>,
+}
+
+impl Revision {
+    /// Whether a set of that generation and hash is the present one, as far as can be known.
+    pub fn is(self, generation: u64, set_hash: SetHash) -> bool {
+        self.generation == generation && self.fits(set_hash)
+    }
+
+    /// Whether nothing speaks against its having that hash.
+    pub fn fits(self, set_hash: SetHash) -> bool {
+        self.set_hash.is_none_or(|own| own == set_hash)
+    }
+}
+
+fn read(row: &AnyRow) -> Result<Revision, Error> {
+    let (generation, of) = (row.number("generation")?, row.number("set_hash_of")?);
+    let text = row.text("set_hash")?;
+    let hash = SetHash::from_hex(&text);
+    let set_hash =
+        if of == generation { Some(hash.ok_or(Error::Corrupt { column: "set_hash", value: text })?) } else { None };
+    Ok(Revision { generation: row.whole("generation")?, set_hash })
+}
+
+const OF: &str = "SELECT generation, set_hash, set_hash_of FROM environment WHERE id = $1";
+
+/// The environment's; none when it does not exist.
+pub async fn of(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Revision>, Error> {
+    let row = sqlx::query(OF).bind(environment.as_str()).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
+const ALL: &str = "SELECT id, generation, set_hash, set_hash_of FROM environment";
+
+/// Those of all environments.
+pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error> {
+    let rows = sqlx::query(ALL).fetch_all(db).await?;
+    rows.iter().map(|row| Ok((row.id("id")?, read(row)?))).collect()
+}
+
+const BUMP: &str = "UPDATE environment SET generation = generation + 1 WHERE id = $1 \
+    RETURNING generation - 1 AS generation, set_hash, set_hash_of";
+const HASH: &str = "SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
+const HASHES: &str = "SELECT resource_id, hash FROM published WHERE environment_id = $1 AND removed = 0";
+const NOTE: &str = "UPDATE environment SET set_hash = $2, set_hash_of = $3 WHERE id = $1";
+
+/// Takes the next generation, in which the resource has this hash, or is no longer there. To be called before its row is
+/// written. The environment stays locked until the transaction ends, so that generations become visible in their order.
+pub(super) async fn next(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    resource_id: &str,
+    hash: Option<[u8; 32]>,
+) -> Result<u64, Error> {
+    let before = read(&sqlx::query(BUMP).bind(environment.as_str()).fetch_one(&mut *db).await?)?;
+    let set_hash = match before.set_hash {
+        Some(set_hash) => set_hash,
+        None => whole(db, environment).await?,
+    };
+    let former = sqlx::query(HASH).bind(environment.as_str()).bind(resource_id).fetch_optional(&mut *db).await?;
+    let former = former.map(|row| row.hash("hash")).transpose()?;
+    let pairs = former.into_iter().chain(hash).map(Hash::from);
+    let set_hash = pairs.fold(set_hash, |set_hash, hash| set_hash.toggled(resource_id, hash));
+    let generation = before.generation + 1;
+    sqlx::query(NOTE)
+        .bind(environment.as_str())
+        .bind(set_hash.to_string())
+        .bind(generation.cast_signed())
+        .execute(db)
+        .await?;
+    Ok(generation)
+}
+
+/// Sets the hash by what is there, for an operator who knows that this is what nodes are to run; none when there is no
+/// such environment.
+pub async fn accept(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Revision>, Error> {
+    let Some(Revision { generation, .. }) = of(db, environment).await? else { return Ok(None) };
+    let set_hash = whole(db, environment).await?;
+    let note = sqlx::query(NOTE).bind(environment.as_str()).bind(set_hash.to_string());
+    note.bind(generation.cast_signed()).execute(db).await?;
+    Ok(Some(Revision { generation, set_hash: Some(set_hash) }))
+}
+
+/// The hash over every row.
+async fn whole(db: &mut Db, environment: &EnvironmentId) -> Result<SetHash, Error> {
+    let rows = sqlx::query(HASHES).bind(environment.as_str()).fetch_all(db).await?;
+    let mut set_hash = SetHash::default();
+    for row in &rows {
+        set_hash = set_hash.toggled(&row.text("resource_id")?, Hash::from(row.hash("hash")?));
+    }
+    Ok(set_hash)
+}
