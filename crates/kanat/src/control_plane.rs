@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::monitoring::{self, Monitoring};
 use crate::output;
 use crate::process::folder::Folder;
+use crate::process::waiting::Doors;
 use crate::process::{self, Process, Stop, database, listener};
 use crate::settings::control_plane::{Flags, Settings};
 use router::Router;
@@ -66,8 +67,10 @@ impl Control {
         let sealer = database::sealer(&process)?;
         let outbound = outbound::Client::new(Arc::new(process.egress(None)), &outbound::Options::default())
             .context("cannot set up outbound calls")?;
-        let log = database::log(&process.database, &folder).await?;
-        let store = database::store(&process.database, &folder).await?;
+        let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
+        let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
+        let log = database::log(&process, &folder, &doors).await?;
+        let store = database::store(&process, &folder, &doors).await?;
 
         let public_url = PublicUrl::default();
         match &control.public_url {

@@ -20,6 +20,7 @@ use crate::exit::failure;
 use crate::monitoring::{self, Monitoring};
 use crate::output;
 use crate::process::folder::Folder;
+use crate::process::waiting::Doors;
 use crate::process::{self, Process, Stop, database, identity, listener};
 use crate::settings::data_plane::{Flags, Settings};
 
@@ -67,7 +68,9 @@ impl Node {
 
         let outbound = outbound::Client::new(Arc::new(process.egress(None)), &outbound::Options::default())
             .context("cannot set up outbound calls")?;
-        let log = database::log(&process.database, &folder).await?;
+        let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
+        let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
+        let log = database::log(process, &folder, &doors).await?;
         let mut options = kanat_data_plane::Options::new(identity::node_id(folder.path())?, process.data_dir.clone());
         options.address = address.to_string();
         options.environments.clone_from(&settings.environments);

@@ -46,6 +46,11 @@ impl Server {
         Ok(Some(listener))
     }
 
+    /// The bounds of its listener.
+    pub fn bounds() -> server::Options {
+        server::Options { max_connections: CONNECTIONS, ..server::Options::default() }
+    }
+
     pub fn start(listener: TcpListener, watched: Monitoring) -> Self {
         let watched = Arc::new(watched);
         let service = tower::service_fn(move |request: Request<Inbound>| {
@@ -53,8 +58,7 @@ impl Server {
             async move { Ok::<_, Infallible>(watched.answer(request.method(), request.uri().path()).await) }
         });
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let options = server::Options { max_connections: CONNECTIONS, ..server::Options::default() };
-        tasks.spawn(server::serve(listener, service, options, shutdown.clone()));
+        tasks.spawn(server::serve(listener, service, Self::bounds(), shutdown.clone()));
         Self { shutdown, tasks }
     }
 

@@ -7,6 +7,7 @@ pub mod identity;
 pub mod listener;
 pub mod live;
 pub mod signals;
+pub mod waiting;
 
 use std::future::Future;
 use std::time::Duration;

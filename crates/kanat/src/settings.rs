@@ -6,6 +6,7 @@ pub mod control_plane;
 pub mod data_plane;
 pub mod demo;
 pub mod node;
+pub mod pools;
 pub mod process;
 pub mod up;
 pub mod value;

@@ -127,7 +127,7 @@ impl PostgresLog {
 }
 
 /// Starts the writers; the first of them takes over a connection.
-fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: usize, conn: sqlx::PgConnection) {
+fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, conn: sqlx::PgConnection) {
     let Ends { keyed, free, bytes } = ends;
     let writer = |inbox: &Arc<Mutex<_>>, connection| Writer {
         inbox: Arc::clone(inbox),

@@ -29,7 +29,7 @@ impl Error {
     }
 
     /// Whether trying again later may help.
-    fn may_pass(&self) -> bool {
+    pub fn may_pass(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
             // SQLite: BUSY, LOCKED, IOERR, FULL, CANTOPEN, with their extended codes in the upper bytes.

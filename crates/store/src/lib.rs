@@ -26,4 +26,4 @@ pub mod webhook_token;
 
 pub use announcement::{Announcement, Listener};
 pub use error::Error;
-pub use store::{Db, Store, Tx};
+pub use store::{Db, Options, Store, Tx};

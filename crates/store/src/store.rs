@@ -26,6 +26,19 @@ pub struct Store {
     writers: Option<Arc<Semaphore>>,
 }
 
+/// How the store is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Most connections at once, without that of a [`Listener`].
+    pub connections: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { connections: 8 }
+    }
+}
+
 /// A transaction: undone unless it is committed.
 pub struct Tx {
     inner: Transaction<'static, Any>,
@@ -36,7 +49,12 @@ impl Store {
     /// Opens `sqlite:<path>` (made when missing) or `postgres://...`, and brings the schema up to date. Errors when the
     /// schema is newer than this build.
     pub async fn open(address: &str) -> Result<Self, Error> {
-        let store = Self::attach(address).await?;
+        Self::open_with(address, &Options::default()).await
+    }
+
+    /// Opens the same as [`Store::open`], with bounds of the caller's.
+    pub async fn open_with(address: &str, options: &Options) -> Result<Self, Error> {
+        let store = Self::connect(address, options).await?;
         let mut tx = store.begin().await?;
         migration::run(&mut tx, store.dialect).await?;
         tx.commit().await?;
@@ -45,12 +63,16 @@ impl Store {
 
     /// Opens the same and leaves its schema as it is: for a look at a database that is another process's.
     pub async fn attach(address: &str) -> Result<Self, Error> {
+        Self::connect(address, &Options::default()).await
+    }
+
+    async fn connect(address: &str, options: &Options) -> Result<Self, Error> {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
 
         let (dialect, url) = locate(address)?;
         let pool = AnyPoolOptions::new()
-            .max_connections(8)
+            .max_connections(options.connections.max(1))
             .acquire_timeout(Duration::from_secs(10))
             .after_connect(move |connection, _| {
                 Box::pin(async move {

@@ -1,41 +1,47 @@
-//! The databases of a process: files in its data folder, or PostgreSQL.
+//! The databases of a process: files in its data folder, or PostgreSQL, which is waited for when it is away.
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use kanat_auth::Sealer;
-use kanat_message_log::MessageLog;
-use kanat_message_log::postgres::{self, PostgresLog};
+use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_message_log::{Error, MessageLog};
 use kanat_store::Store;
 
 use super::folder::Folder;
+use super::waiting::Doors;
 use crate::settings::process::Settings;
 use crate::settings::value::Database;
 
 /// Opens the message log.
-pub async fn log(database: &Database, folder: &Folder) -> Result<Arc<dyn MessageLog>> {
-    match database {
+pub async fn log(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Result<Arc<dyn MessageLog>> {
+    match &settings.database {
         Database::Files => {
             let log = SqliteLog::open(&folder.private_file("messages.db")?, sqlite::Options::default()).await;
             Ok(Arc::new(log.context("cannot open the message log (messages.db)")?))
         }
         Database::Postgres(url) => {
-            let log = PostgresLog::open(url.expose(), postgres::Options::default()).await;
+            let open = || PostgresLog::open(url.expose(), settings.pools.log());
+            let log = doors.wait_for(open, |error| matches!(error, Error::Unavailable(_))).await;
             Ok(Arc::new(log.context("cannot open the message log in PostgreSQL")?))
         }
     }
 }
 
 /// Opens the configuration store.
-pub async fn store(database: &Database, folder: &Folder) -> Result<Store> {
-    match database {
+pub async fn store(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Result<Store> {
+    let options = settings.pools.store();
+    match &settings.database {
         Database::Files => {
-            let store = Store::open_file(&folder.private_file("config.db")?).await;
+            let path = folder.private_file("config.db")?;
+            let store = Store::open_with(&format!("sqlite:{}", path.display()), &options).await;
             store.context("cannot open the configuration store (config.db)")
         }
         Database::Postgres(url) => {
-            Store::open(url.expose()).await.context("cannot open the configuration store in PostgreSQL")
+            let open = || Store::open_with(url.expose(), &options);
+            let store = doors.wait_for(open, kanat_store::Error::may_pass).await;
+            store.context("cannot open the configuration store in PostgreSQL")
         }
     }
 }

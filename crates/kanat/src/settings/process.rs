@@ -10,7 +10,7 @@ use kanat_net::egress::{self, LocalTargets};
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
-use super::{Problems, or};
+use super::{Problems, or, pools};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Flags {
     /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database.
     #[arg(long, env = "KANAT_DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub pools: pools::Flags,
     /// Networks that targets may be in although they are private or special, separated by commas (CIDR).
     #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
     pub egress_allow: Option<Vec<String>>,
@@ -69,6 +72,7 @@ pub struct Settings {
     pub listen: SocketAddr,
     pub data_dir: PathBuf,
     pub database: Database,
+    pub pools: pools::Settings,
     pub egress_allow: Vec<IpNet>,
     pub metrics_listen: Option<SocketAddr>,
     pub otlp_endpoint: Option<String>,
@@ -89,6 +93,7 @@ impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
         or!(self, file; listen, data_dir, database_url, egress_allow, metrics_listen, otlp_endpoint, tls_cert, tls_key, drain_seconds,
             drain_grace, master_key, log);
+        self.pools = self.pools.or(file.pools);
         self
     }
 
@@ -106,6 +111,7 @@ impl Flags {
             database: problems
                 .take("database_url", value::database(self.database_url).map(Some))
                 .unwrap_or(Database::Files),
+            pools: self.pools.check(problems),
             egress_allow: problems.take("egress_allow", value::networks(&self.egress_allow.unwrap_or_default())),
             metrics_listen: problems
                 .take("metrics_listen", self.metrics_listen.as_deref().map(value::address).transpose()),
@@ -134,6 +140,7 @@ impl Settings {
             listen: Some(self.listen.to_string()),
             data_dir: Some(self.data_dir.clone()),
             database_url: self.database.masked(),
+            pools: self.pools.to_flags(),
             egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
             metrics_listen: self.metrics_listen.map(|address| address.to_string()),
             otlp_endpoint: self.otlp_endpoint.clone(),

@@ -114,6 +114,12 @@ pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
     Err(format!("{value} s is not between {least} and {most}"))
 }
 
+/// As many connections as one process may open for one purpose.
+pub fn connections(count: u32) -> Result<u32, String> {
+    const MOST: u32 = 1_000;
+    if (1..=MOST).contains(&count) { Ok(count) } else { Err(format!("{count} is not between 1 and {MOST}")) }
+}
+
 /// None for 0 days, which are no end.
 pub fn retention(days: u32) -> Option<Duration> {
     (days > 0).then(|| DAY.saturating_mul(days))

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::router::Router;
 use crate::monitoring::{self, Monitoring};
 use crate::process::folder::Folder;
+use crate::process::waiting::Doors;
 use crate::process::{Process, database, identity, listener};
 use crate::settings::up::Settings;
 
@@ -55,8 +56,11 @@ impl Whole {
         let sealer = database::sealer(process)?;
         let outbound = outbound::Client::new(Arc::new(settings.egress()), &outbound::Options::default())
             .context("cannot set up outbound calls")?;
-        let log = database::log(&process.database, &folder).await?;
-        let store = database::store(&process.database, &folder).await?;
+        let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
+        let doors = data_listener.iter().chain([&listener]).map(|listener| (listener, bounds.clone()));
+        let doors = Doors::new(doors.chain(metrics_door));
+        let log = database::log(process, &folder, &doors).await?;
+        let store = database::store(process, &folder, &doors).await?;
 
         let public_url = PublicUrl::default();
         let own_url = || listener::url(data_address, &bounds);
@@ -74,7 +78,7 @@ impl Whole {
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
-        let router = Router::new(control.service(), data.service(), shutdown.clone());
+        let router = Router::new(&control, data.service(), shutdown.clone());
         listeners.spawn(server::serve(listener, router, bounds.clone(), shutdown.clone()));
         let url = listener::url(address, &bounds);
         if let Some(data_listener) = data_listener {

@@ -54,7 +54,7 @@ pub struct Options {
     pub queue_bytes: usize,
     /// Connections that write groups at the same time; what has an ordering key or is checked for repeats has one
     /// more to itself.
-    pub writers: usize,
+    pub writers: u32,
     /// Most connections for reading: lists, searches, streams.
     pub readers: u32,
     /// Most connections for claims, leases and everything else that writes outside of groups.

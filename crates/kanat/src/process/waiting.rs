@@ -1,0 +1,140 @@
+//! A database that is away when a process starts: it is waited for, however long that takes. Meanwhile the process says
+//! on its listeners that it is alive and not ready, so that a supervisor lets it be and a proxy sends nothing.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::future::Future;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use kanat_net::{Body, Inbound, body, server};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The wait after the first failure; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Requests that are open when the database has come are given so long.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The listeners of a process that is about to start.
+pub struct Doors<'a>(Vec<(&'a TcpListener, server::Options)>);
+
+/// Answers on them, until it is closed.
+struct Answering {
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl<'a> Doors<'a> {
+    /// Each with its bounds.
+    pub fn new(listeners: impl IntoIterator<Item = (&'a TcpListener, server::Options)>) -> Self {
+        Self(listeners.into_iter().collect())
+    }
+
+    /// Opens a database, again and again as long as the error `may_pass`.
+    pub async fn wait_for<T, E, F>(&self, mut open: impl FnMut() -> F, may_pass: impl Fn(&E) -> bool) -> Result<T>
+    where
+        E: Display + Send + Sync + std::error::Error + 'static,
+        F: Future<Output = Result<T, E>>,
+    {
+        let mut answering: Option<Answering> = None;
+        let mut pause = FIRST_PAUSE;
+        let opened = loop {
+            match open().await {
+                Err(error) if may_pass(&error) => {
+                    let again = pause.as_millis();
+                    tracing::warn!(%error, retry.ms = again, "the database is out of reach: waiting for it, not ready");
+                }
+                opened => break opened,
+            }
+            if answering.is_none() {
+                answering = Some(self.answer().context("cannot answer while the database is away")?);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
+        if let Some(answering) = answering {
+            answering.close().await;
+            tracing::info!("the database is in reach: starting");
+        }
+        Ok(opened?)
+    }
+
+    fn answer(&self) -> Result<Answering> {
+        let answering = Answering { shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
+        for (listener, options) in &self.0 {
+            let service = tower::service_fn(|request: Request<Inbound>| async move {
+                Ok::<_, Infallible>(answer(request.uri().path()))
+            });
+            let (listener, shutdown) = (share(listener)?, answering.shutdown.clone());
+            answering.tasks.spawn(server::serve(listener, service, options.clone(), shutdown));
+        }
+        Ok(answering)
+    }
+}
+
+impl Answering {
+    async fn close(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        // Who has not finished a request by then is answered all the same, beside what follows.
+        let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
+    }
+}
+
+/// The same socket once more: what waits to be accepted when this one goes is accepted by the other.
+fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
+    let socket = listener.as_fd().try_clone_to_owned()?;
+    TcpListener::from_std(std::net::TcpListener::from(socket))
+}
+
+fn answer(path: &str) -> Response<Body> {
+    let (status, text) = match path {
+        "/health" => (StatusCode::OK, r#"{"status":"ok"}"#),
+        "/ready" => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"waiting for the database"}"#),
+        _ => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"error":"the service waits for its database, try again later","code":"UNAVAILABLE","details":[]}"#,
+        ),
+    };
+    let mut response = Response::new(body::full(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_does_not_pass_ends_the_wait() {
+        let mut tried = 0;
+        let open = || {
+            tried += 1;
+            let kind = if tried == 1 { std::io::ErrorKind::ConnectionRefused } else { std::io::ErrorKind::NotFound };
+            std::future::ready(Err::<(), _>(std::io::Error::from(kind)))
+        };
+        let may_pass = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        let error = Doors::new([]).wait_for(open, may_pass).await.unwrap_err();
+        assert_eq!(error.downcast::<std::io::Error>().unwrap().kind(), std::io::ErrorKind::NotFound);
+        assert_eq!(tried, 2);
+    }
+
+    #[test]
+    fn says_that_it_is_alive_and_not_ready() {
+        assert_eq!(answer("/health").status(), StatusCode::OK);
+        for path in ["/ready", "/webhooks/receive/x", "/api/v1/flows"] {
+            let response = answer(path);
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
+            assert_eq!(response.headers()[header::RETRY_AFTER], "1", "{path}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Settings of the pools of connections to PostgreSQL.
+
+use kanat_message_log::postgres;
+use serde::{Deserialize, Serialize};
+
+use super::{Problems, or, value};
+
+/// What the command line, the environment and the file may say; everything may be left out.
+#[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
+#[group(skip)]
+#[serde(default)]
+pub struct Flags {
+    /// Most connections to the configuration store [default: 8].
+    #[arg(long, env = "KANAT_STORE_CONNECTIONS")]
+    pub store_connections: Option<u32>,
+    /// Connections that write groups of messages to PostgreSQL at the same time [default: 2].
+    #[arg(long, env = "KANAT_LOG_WRITERS")]
+    pub log_writers: Option<u32>,
+    /// Most connections that read messages from PostgreSQL: lists, searches, live streams [default: 4].
+    #[arg(long, env = "KANAT_LOG_READERS")]
+    pub log_readers: Option<u32>,
+    /// Most connections for what else is done with messages in PostgreSQL: claims, leases, retries [default: 4].
+    #[arg(long, env = "KANAT_LOG_WORKERS")]
+    pub log_workers: Option<u32>,
+}
+
+/// The sizes of the pools, checked.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    store: u32,
+    log_writers: u32,
+    log_readers: u32,
+    log_workers: u32,
+}
+
+impl Flags {
+    pub(super) fn or(mut self, file: Self) -> Self {
+        or!(self, file; store_connections, log_writers, log_readers, log_workers);
+        self
+    }
+
+    pub(super) fn check(self, problems: &mut Problems) -> Settings {
+        let (store, log) = (kanat_store::Options::default(), postgres::Options::default());
+        let mut size =
+            |setting, given: Option<u32>, usual| problems.take(setting, value::connections(given.unwrap_or(usual)));
+        Settings {
+            store: size("store_connections", self.store_connections, store.connections),
+            log_writers: size("log_writers", self.log_writers, log.writers),
+            log_readers: size("log_readers", self.log_readers, log.readers),
+            log_workers: size("log_workers", self.log_workers, log.workers),
+        }
+    }
+}
+
+impl Settings {
+    /// For the configuration store.
+    pub fn store(&self) -> kanat_store::Options {
+        kanat_store::Options { connections: self.store }
+    }
+
+    /// For the message log.
+    pub fn log(&self) -> postgres::Options {
+        postgres::Options {
+            writers: self.log_writers,
+            readers: self.log_readers,
+            workers: self.log_workers,
+            ..postgres::Options::default()
+        }
+    }
+
+    pub(super) fn to_flags(&self) -> Flags {
+        Flags {
+            store_connections: Some(self.store),
+            log_writers: Some(self.log_writers),
+            log_readers: Some(self.log_readers),
+            log_workers: Some(self.log_workers),
+        }
+    }
+}
