@@ -89,16 +89,6 @@ pub(super) async fn next(
     Ok(generation)
 }
 
-/// Sets the hash by what is there, for an operator who knows that this is what nodes are to run; none when there is no
-/// such environment.
-pub async fn accept(db: &mut Db, environment: &EnvironmentId) -> Result<Option<Revision>, Error> {
-    let Some(Revision { generation, .. }) = of(db, environment).await? else { return Ok(None) };
-    let set_hash = whole(db, environment).await?;
-    let note = sqlx::query(NOTE).bind(environment.as_str()).bind(set_hash.to_string());
-    note.bind(generation.cast_signed()).execute(db).await?;
-    Ok(Some(Revision { generation, set_hash: Some(set_hash) }))
-}
-
 /// The hash over every row.
 async fn whole(db: &mut Db, environment: &EnvironmentId) -> Result<SetHash, Error> {
     let rows = sqlx::query(HASHES).bind(environment.as_str()).fetch_all(db).await?;
