@@ -8,4 +8,5 @@ mod verify;
 pub(crate) mod webhook;
 
 pub(crate) use admission::Admission;
+pub(crate) use payload::payload;
 pub(crate) use trigger::{MASK, is_sensitive};

@@ -9,6 +9,7 @@ mod claim;
 mod job;
 mod lane;
 mod lease;
+mod persist;
 mod run;
 mod tally;
 
@@ -24,12 +25,13 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::plans::{Plans, Runnable};
+use crate::plans::{Flow, Plans};
 pub(crate) use accept::{Accepted, Arrival};
 pub(crate) use budget::{Budget, Reservation};
 use job::Job;
 use lane::{Lanes, Limits};
 use lease::Leases;
+pub(crate) use persist::persist;
 
 /// What still talks to the log after a drain is given so long.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,6 +57,8 @@ pub(crate) struct Pipeline {
     plans: Plans,
     outbound: outbound::Client,
     lanes: Lanes<Box<Job>>,
+    /// Bytes of all messages in memory.
+    memory: Arc<Budget>,
     leases: Leases,
     agent: HeaderValue,
     /// Messages that are being stored or run.
@@ -74,11 +78,13 @@ impl Pipeline {
     pub fn new(options: &Options, log: Arc<dyn MessageLog>, plans: Plans, outbound: outbound::Client) -> Arc<Self> {
         let limits = Limits { in_flight: options.in_flight, queued: options.queued };
         let agent = format!("kanat/{}", options.build);
+        let memory = Budget::new(options.memory);
         Arc::new(Self {
             log,
             plans,
             outbound,
-            lanes: Lanes::new(limits, Budget::new(options.memory)),
+            lanes: Lanes::new(limits, Arc::clone(&memory)),
+            memory,
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             in_flight: AtomicUsize::new(0),
@@ -166,7 +172,11 @@ impl Drop for InFlight {
     }
 }
 
-/// The id of the connector instance whose lane a message takes.
-fn target(runnable: &Runnable) -> &str {
-    runnable.flow.plan().target.as_ref().map(|target| target.instance.as_str()).unwrap_or_default()
+/// The lane that a flow's messages take: that of its target's connector instance; one of its own when the flow has steps,
+/// because a step that hangs must not hold up what others send to the same target.
+fn lane_of(flow: &Flow) -> &str {
+    match &flow.plan().target {
+        Some(target) if flow.plan().steps.is_empty() => &target.instance,
+        Some(_) | None => flow.id.as_str(),
+    }
 }

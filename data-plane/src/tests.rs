@@ -8,4 +8,5 @@ mod ingress;
 mod lanes;
 mod node;
 mod property;
+mod steps;
 mod target;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderValue;
+use kanat_message_log::Step;
 use kanat_model::Timestamp;
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Trigger;
@@ -21,8 +22,8 @@ pub(crate) struct Work {
     pub raw_body: Bytes,
     /// The document that expressions see as `trigger`.
     pub trigger: Bytes,
-    /// Outputs of the steps that have succeeded, by name.
-    pub steps: Bytes,
+    /// Outputs of the steps that have succeeded.
+    pub steps: Vec<Step>,
     pub received_at: Timestamp,
     /// Attempts that have ended.
     pub attempts: u32,
@@ -52,7 +53,8 @@ impl Work {
 
     /// Bytes that the message takes in memory.
     pub fn bytes(&self) -> usize {
-        cost(&self.payload, &self.raw_body, &self.trigger)
+        let outputs: usize = self.steps.iter().map(|step| step.output.len()).sum();
+        cost(&self.payload, &self.raw_body, &self.trigger) + outputs
     }
 
     /// What the body was declared to be when it came, or was taken for.
@@ -99,7 +101,7 @@ impl Default for Work {
             payload: Bytes::from_static(b"{}"),
             raw_body: Bytes::from_static(b"{}"),
             trigger: Bytes::from_static(b"{}"),
-            steps: Bytes::new(),
+            steps: Vec::new(),
             received_at: Timestamp::from_millis(0),
             attempts: 0,
             max_attempts: 1,

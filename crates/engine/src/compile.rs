@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use http::{HeaderName, Method, header};
-use kanat_mapping::{Conflict, Expression, FieldValue, Mapping, ParseError, References, Template};
+use kanat_mapping::{Conflict, Expression, FieldValue, JsonTemplate, Mapping, ParseError, References, Template};
 use kanat_proto::plan::v1::{self, field};
+
+use crate::Step;
 
 /// Why a plan cannot run here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +24,7 @@ pub(crate) struct Parts {
     pub when: Option<Expression>,
     pub ordering_key: Option<Expression>,
     pub idempotency_key: Option<Expression>,
+    pub steps: Vec<Step>,
     pub mapping: Option<Mapping>,
     pub target: Option<Target>,
 }
@@ -49,9 +52,6 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
 ];
 
 pub(crate) fn compile(plan: &v1::FlowPlan) -> Result<Parts, CompileError> {
-    if !plan.steps.is_empty() {
-        return Err(CompileError::Unsupported("steps".to_owned()));
-    }
     if !plan.adapter.is_empty() {
         return Err(CompileError::Unsupported("adapters".to_owned()));
     }
@@ -59,8 +59,27 @@ pub(crate) fn compile(plan: &v1::FlowPlan) -> Result<Parts, CompileError> {
         when: optional_expression("when", &plan.when)?,
         ordering_key: optional_expression("ordering_key", &plan.ordering_key)?,
         idempotency_key: optional_expression("idempotency_key", &plan.idempotency_key)?,
+        steps: plan.steps.iter().map(step).collect::<Result<_, _>>()?,
         mapping: plan.mapping.as_ref().map(|fields| mapping("mapping", fields)).transpose()?,
         target: plan.target.as_ref().map(target).transpose()?,
+    })
+}
+
+fn step(step: &v1::Step) -> Result<Step, CompileError> {
+    let action = kanat_catalog::entry(&step.entry).and_then(|entry| entry.action(&step.action));
+    let action =
+        action.ok_or_else(|| CompileError::Unsupported(format!("the action {}.{}", step.entry, step.action)))?;
+    let place = format!("steps.{}", step.name);
+    let params = JsonTemplate::parse(if step.params.is_empty() { "{}" } else { &step.params })
+        .map_err(|errors| unparsed(&format!("{place}.params"), errors))?;
+    refuse_adapters(params.references())?;
+    Ok(Step {
+        name: step.name.clone(),
+        instance: step.instance.clone(),
+        action,
+        params,
+        when: optional_expression(&format!("{place}.when"), &step.when)?,
+        rejects: step.reject_on_failure,
     })
 }
 

@@ -1,12 +1,15 @@
-//! One message through one plan, all but the I/O: keys, condition, mapping, request. Tests and production call the same.
+//! One message through one plan, all but the I/O: keys, condition, steps, mapping, request. Tests and production call the
+//! same.
 
 mod compile;
 mod key;
 mod program;
 mod request;
 mod resources;
+mod step;
 
 pub use compile::CompileError;
 pub use program::{Input, Keys, Outcome, Program};
 pub use request::Request;
 pub use resources::{NoResources, Resources, render_instance_template};
+pub use step::Step;

@@ -8,7 +8,7 @@ use kanat_model::message::Failure;
 use kanat_proto::plan::v1::FlowPlan;
 
 use crate::compile::{self, Parts};
-use crate::{CompileError, Request, Resources, key, request};
+use crate::{CompileError, Request, Resources, Step, key, request};
 
 /// A compiled plan; shared by all messages of its flow version.
 pub struct Program {
@@ -62,14 +62,23 @@ impl Program {
         Keys { ordering: key(&self.parts.ordering_key), idempotency: key(&self.parts.idempotency_key) }
     }
 
-    /// The condition, then the mapping. A failure is final; its field is `when`, `ordering_key` or `idempotency_key` when
-    /// it is one of those that failed, else the target field.
+    /// The condition, then the mapping: all of a run but its calls.
     pub fn run(&self, input: &Input, resources: &dyn Resources) -> Result<Outcome, Failure> {
+        if self.admits(input, resources)? {
+            self.map(input, resources).map(Outcome::Mapped)
+        } else {
+            Ok(Outcome::Filtered)
+        }
+    }
+
+    /// Whether the flow's condition holds for a message. A failure is final; its field is `when`, `ordering_key` or
+    /// `idempotency_key`.
+    pub fn admits(&self, input: &Input, resources: &dyn Resources) -> Result<bool, Failure> {
         let scope = self.scope(input, self.source_instance(resources), resources);
         if let Some(when) = &self.parts.when
             && !when.evaluate(&scope).map_err(|error| failure("when", error))?.truthy()
         {
-            return Ok(Outcome::Filtered);
+            return Ok(false);
         }
         for (field, expression) in
             [("ordering_key", &self.parts.ordering_key), ("idempotency_key", &self.parts.idempotency_key)]
@@ -78,13 +87,40 @@ impl Program {
                 expression.evaluate(&scope).map_err(|error| failure(field, error))?;
             }
         }
+        Ok(true)
+    }
+
+    /// The steps, in the order in which they run.
+    pub fn steps(&self) -> &[Step] {
+        &self.parts.steps
+    }
+
+    /// The request that a step makes for a message; `None` when its condition is false. A failure is final; its field begins
+    /// with `steps.<name>`.
+    pub fn step_request(
+        &self,
+        step: &Step,
+        input: &Input,
+        resources: &dyn Resources,
+    ) -> Result<Option<Request>, Failure> {
+        let instance = resources.instance(&step.instance).ok_or_else(|| request::gone(&step.instance))?;
+        let scope = self.scope(input, Some(instance), resources);
+        if !step.applies(&scope)? {
+            return Ok(None);
+        }
+        step.request(instance, &scope).map(Some)
+    }
+
+    /// What goes to the target; the payload itself when the flow has no mapping. A failure is final and names the target
+    /// field.
+    pub fn map(&self, input: &Input, resources: &dyn Resources) -> Result<Bytes, Failure> {
         let Some(mapping) = &self.parts.mapping else {
-            return Ok(Outcome::Mapped(Bytes::copy_from_slice(input.payload)));
+            return Ok(Bytes::copy_from_slice(input.payload));
         };
         let scope = self.scope(input, self.target_instance(resources), resources);
         let mut output = Vec::with_capacity(input.payload.len());
         mapping.write(&scope, &mut output)?;
-        Ok(Outcome::Mapped(output.into()))
+        Ok(output.into())
     }
 
     /// The request that delivers a mapped body; `None` for a flow without a target.

@@ -269,9 +269,10 @@ fn a_plan_that_cannot_run_says_where() {
 
 #[test]
 fn what_this_build_lacks_is_told_apart_from_what_is_wrong() {
-    let plan = FlowPlan { steps: vec![Step::default()], ..FlowPlan::default() };
+    let step = Step { entry: "crm".to_owned(), action: "add-lead".to_owned(), ..Step::default() };
+    let plan = FlowPlan { steps: vec![step], ..FlowPlan::default() };
     let steps = Program::compile(plan).map(|_| ()).unwrap_err();
-    assert_eq!(steps, CompileError::Unsupported("steps".to_owned()));
+    assert_eq!(steps, CompileError::Unsupported("the action crm.add-lead".to_owned()));
     let plan = FlowPlan { mapping: Some(mapping(&[("a", "source | adapter(x)")])), ..FlowPlan::default() };
     let adapter = Program::compile(plan).map(|_| ()).unwrap_err();
     assert_eq!(adapter, CompileError::Unsupported("adapters".to_owned()));

@@ -30,7 +30,7 @@ pub trait Names {
 pub struct InstanceRef {
     /// Its id.
     pub id: String,
-    /// The id of its catalog entry.
+    /// The id of its catalog entry; empty when that is not known.
     pub entry: String,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn step_instance(step: &Step, names: &dyn Names) -> Result<InstanceRe
     let entry = quoted(&step.entry);
     if let Some(named) = &step.connector {
         let found = instance(named, names)?;
-        if found.entry != step.entry {
+        if found.entry != step.entry && !found.entry.is_empty() {
             let message = format!(
                 "found the connector instance {} of {:?}, expected one of {entry}",
                 quoted(&named.name),

@@ -8,7 +8,6 @@ pub fn unsupported(definition: &Definition) -> Option<String> {
         Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api => {
             format!("flows with the trigger {}", definition.source.trigger.as_str())
         }
-        Trigger::Webhook { .. } | Trigger::Manual if !definition.steps.is_empty() => "flows with steps".to_owned(),
         Trigger::Webhook { .. } | Trigger::Manual if uses_adapter(definition) => "flows with adapters".to_owned(),
         Trigger::Webhook { .. } | Trigger::Manual => return None,
     };

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use kanat_engine::Program;
 use kanat_message_log::{Outcome, TraceRecord};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
@@ -19,14 +18,12 @@ pub(super) struct Trace {
 
 impl Trace {
     /// Begins with the record that the message came in, when this is its first attempt.
-    pub fn begin(work: &Work, program: &Program, now: Timestamp) -> Self {
+    pub fn begin(work: &Work, now: Timestamp) -> Self {
         let mut trace = Self { attempt: work.attempt(), begun: now, records: Vec::with_capacity(4) };
-        if work.attempts == 0 {
+        // A message that has outputs of steps was taken up before.
+        if work.attempts == 0 && work.steps.is_empty() {
             let waited = millis(now.since(work.received_at).as_millis());
             trace.push(Record { at: work.received_at, ..Record::new("received", work.source.as_str(), "ok", waited) });
-        }
-        if !program.plan().when.is_empty() {
-            trace.records.reserve(1);
         }
         trace
     }
@@ -37,13 +34,19 @@ impl Trace {
         self.push(Record { at: self.begun, error, ..record });
     }
 
-    pub fn mapped(&mut self, program: &Program, begun: Instant) {
-        if !program.plan().when.is_empty() {
-            self.validated("when", "ok", begun, None);
-        }
-        if program.plan().mapping.is_some() {
-            self.push(Record { at: self.begun, ..Record::new("mapped", "mapping", "ok", since(begun)) });
-        }
+    pub fn mapped(&mut self, begun: Instant) {
+        self.push(Record { at: Timestamp::now(), ..Record::new("mapped", "mapping", "ok", since(begun)) });
+    }
+
+    /// A step whose condition was false.
+    pub fn skipped(&mut self, step: &str) {
+        self.push(Record { at: Timestamp::now(), ..Record::new("step", step, "skipped", 0) });
+    }
+
+    /// What failed after its call was recorded.
+    pub fn failed(&mut self, stage: &'static str, name: &str, error: String) {
+        let record = Record::new(stage, name, "failed", 0);
+        self.push(Record { at: Timestamp::now(), error: Some(error), ..record });
     }
 
     /// What ended the attempt before anything was sent.
@@ -53,6 +56,7 @@ impl Trace {
             (ErrorKind::Mapping, Some(field @ ("when" | "ordering_key" | "idempotency_key"))) => {
                 return self.validated(field, "failed", begun, error);
             }
+            (_, Some(field)) if field.starts_with("steps.") => ("step", step(field).to_owned()),
             (ErrorKind::Mapping, Some(field)) if !field.starts_with("target.") => ("mapped", field.to_owned()),
             (_, field) => ("delivery", field.unwrap_or("request").to_owned()),
         };
@@ -60,15 +64,18 @@ impl Trace {
         self.push(Record { at: self.begun, error, ..record });
     }
 
-    pub fn delivery(
+    /// A call, to the target or by a step.
+    pub fn exchange(
         &mut self,
+        stage: &'static str,
+        name: &str,
         begun: (Timestamp, Instant),
         request: String,
         response: Option<String>,
         error: Option<String>,
     ) {
         let status = if error.is_some() { "failed" } else { "ok" };
-        let record = Record::new("delivery", "target", status, since(begun.1));
+        let record = Record::new(stage, name, status, since(begun.1));
         self.push(Record { at: begun.0, request: Some(request), response, error, ..record });
     }
 
@@ -90,6 +97,13 @@ impl Trace {
         Attempt { number: self.attempt, outcome, output, failure, trace: self.records }
     }
 
+    /// The message goes back as it is: no attempt is counted, and only what steps did is worth a record.
+    pub fn given_back(self, due: Timestamp) -> Attempt {
+        let stepped = self.records.iter().any(|record| record.stage == "step");
+        let trace = if stepped { self.records } else { Vec::new() };
+        Attempt { number: self.attempt, outcome: Outcome::Release { due }, output: None, failure: None, trace }
+    }
+
     fn push(&mut self, record: Record<'_>) {
         self.records.push(TraceRecord {
             at: record.at,
@@ -103,6 +117,11 @@ impl Trace {
             attempt: self.attempt,
         });
     }
+}
+
+/// The step's name in `steps.<name>...`.
+fn step(field: &str) -> &str {
+    field.split('.').nth(1).unwrap_or(field)
 }
 
 struct Record<'a> {

@@ -12,7 +12,7 @@ use kanat_telemetry::metrics::{Outcome, metrics};
 use super::job::Job;
 use super::lane::{From, Slot};
 use super::lease::Hold;
-use super::{Pipeline, target};
+use super::{Pipeline, lane_of};
 use crate::plans::Runnable;
 use crate::work::{Work, cost};
 
@@ -80,7 +80,7 @@ impl Pipeline {
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);
         let bytes = cost(payload, &arrival.raw_body, &arrival.trigger);
         let taken = self.leases.current().and_then(|hold| {
-            let slot = self.lanes.reserve(&self.lanes.lane(target(runnable)), bytes, From::Ingress)?;
+            let slot = self.lanes.reserve(&self.lanes.lane(lane_of(&runnable.flow)), bytes, From::Ingress)?;
             Some(Taken { slot, hold })
         });
         match taken {
@@ -101,7 +101,7 @@ fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, W
         payload: arrival.payload.clone().unwrap_or_else(|| arrival.raw_body.clone()),
         raw_body: arrival.raw_body.clone(),
         trigger: arrival.trigger.clone(),
-        steps: Bytes::new(),
+        steps: Vec::new(),
         received_at: arrival.at,
         attempts: 0,
         max_attempts,

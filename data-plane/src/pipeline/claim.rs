@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use kanat_mapping::json::write_string;
-use kanat_message_log::{Claim, Claimed, Error, Outcome, Room, Step, TraceRecord, Waiting};
+use kanat_message_log::{Claim, Claimed, Error, Outcome, Room, TraceRecord, Waiting};
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_model::message::{ErrorKind, Failure};
@@ -17,7 +15,7 @@ use super::job::{Ended, Job};
 use super::lane::From;
 use super::lease::Hold;
 use super::tally::Tally;
-use super::{Pipeline, target};
+use super::{Pipeline, lane_of};
 use crate::delivery::Attempt;
 use crate::plans::{Runnable, Snapshot};
 use crate::work::Work;
@@ -121,8 +119,8 @@ impl Pipeline {
             let room = match snapshot.flow(flow_id) {
                 Some(flow) if flow.paused => continue,
                 Some(flow) => {
-                    let target = flow.plan().target.as_ref().map_or("", |target| target.instance.as_str());
-                    let left = lanes.entry(target).or_insert_with(|| self.lanes.lane(target).free());
+                    let lane = lane_of(flow);
+                    let left = lanes.entry(lane).or_insert_with(|| self.lanes.lane(lane).free());
                     let room = (*due).min(BATCH).min(*left as u64).min(memory_left as u64);
                     *left -= usize::try_from(room).unwrap_or(0);
                     room
@@ -160,7 +158,7 @@ impl Pipeline {
     fn queue(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, runnable: Runnable) {
         let lease = claimed.lease.clone();
         let work = work(claimed);
-        let lane = self.lanes.lane(target(&runnable));
+        let lane = self.lanes.lane(lane_of(&runnable.flow));
         let Some(slot) = self.lanes.reserve(&lane, work.bytes(), From::Log) else {
             let due = Timestamp::now().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
@@ -214,29 +212,12 @@ fn work(claimed: Claimed) -> Work {
         payload: claimed.payload,
         raw_body: claimed.raw_body,
         trigger: claimed.request,
-        steps: steps(&claimed.steps),
+        steps: claimed.steps,
         received_at: claimed.received_at,
         attempts: claimed.attempts,
         max_attempts: claimed.max_attempts,
         traceparent: claimed.traceparent,
     }
-}
-
-/// `{name: {output, status}}`; nothing when no step has succeeded.
-fn steps(steps: &[Step]) -> Bytes {
-    if steps.is_empty() {
-        return Bytes::new();
-    }
-    let mut out = Vec::new();
-    for step in steps {
-        out.push(if out.is_empty() { b'{' } else { b',' });
-        write_string(&step.name, &mut out);
-        out.extend_from_slice(b":{\"output\":");
-        out.extend_from_slice(&step.output);
-        out.extend_from_slice(format!(",\"status\":{}}}", step.status).as_bytes());
-    }
-    out.push(b'}');
-    out.into()
 }
 
 #[cfg(test)]
@@ -253,15 +234,5 @@ mod tests {
         );
         assert_eq!(pause(Some(now.before(Duration::from_secs(5))), now), Duration::from_millis(1));
         assert_eq!(pause(None, now), LOOK_EVERY);
-    }
-
-    #[test]
-    fn outputs_of_steps_stand_under_their_names() {
-        let step = |name: &str, output: &'static str| Step { name: name.into(), status: 200, output: output.into() };
-        assert_eq!(
-            steps(&[step("a", "1.10"), step("b\"", "{}")]),
-            r#"{"a":{"output":1.10,"status":200},"b\"":{"output":{},"status":200}}"#
-        );
-        assert_eq!(steps(&[]), "");
     }
 }

@@ -2,19 +2,16 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use kanat_message_log::{Outcome, Settled};
 use kanat_model::Timestamp;
-use kanat_telemetry::metrics;
 
 use super::job::{Ended, Job};
+use super::persist::persist;
 use super::{InFlight, Pipeline};
-use crate::delivery::{self, Attempt};
-
-/// Waits between tries to write an outcome: the first, and the longest.
-const SETTLE_RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+use crate::delivery::{self, Attempt, Tools};
+use crate::plans::Environment;
 
 impl Pipeline {
     /// Runs the job in a task of its own.
@@ -62,20 +59,26 @@ impl Pipeline {
             return Some(job.given_back(Timestamp::now()));
         }
         // The job may have waited, and its connector's secrets may have been replaced meanwhile.
-        let environment = snapshot.environment(&job.runnable.flow.environment_id).unwrap_or(&job.runnable.environment);
+        let environment = snapshot.environment(&job.runnable.flow.environment_id);
+        let environment = Arc::clone(environment.unwrap_or(&job.runnable.environment));
         let span = job.work.begin_attempt(&job.runnable.flow.id);
+        let hold = Arc::clone(&job.hold);
         let attempt = {
-            let attempt = AssertUnwindSafe(self.attempt(&job, environment)).catch_unwind();
+            let attempt = AssertUnwindSafe(self.attempt(&mut job, &environment)).catch_unwind();
             tokio::select! {
                 biased;
-                () = job.hold.lost().cancelled() => return None,
+                () = hold.lost().cancelled() => return None,
                 attempt = attempt => attempt,
             }
         };
-        let attempt = attempt.unwrap_or_else(|_| {
-            tracing::error!(message.id = %job.work.id, flow.id = %job.runnable.flow.id, "a message broke its run");
-            delivery::broken(&job.work, &job.runnable.flow.program)
-        });
+        let attempt = match attempt {
+            Ok(Some(attempt)) => attempt,
+            Ok(None) => return None,
+            Err(_) => {
+                tracing::error!(message.id = %job.work.id, flow.id = %job.runnable.flow.id, "a message broke its run");
+                delivery::broken(&job.work)
+            }
+        };
         if let Some(span) = span {
             span.end(attempt.failure.as_ref().map(|failure| failure.kind.as_str().to_owned()));
         }
@@ -87,12 +90,16 @@ impl Pipeline {
         Some(job.ended(attempt))
     }
 
-    async fn attempt(&self, job: &Job, environment: &crate::plans::Environment) -> Attempt {
-        let program = &job.runnable.flow.program;
-        match delivery::prepare(&job.work, program, environment, &self.agent) {
-            Ok(prepared) => delivery::send(prepared, &job.work, program, &self.outbound).await,
-            Err(ended) => *ended,
-        }
+    async fn attempt(&self, job: &mut Job, environment: &Environment) -> Option<Attempt> {
+        let tools = Tools {
+            program: &job.runnable.flow.program,
+            resources: environment,
+            client: &self.outbound,
+            log: self.log.as_ref(),
+            memory: &self.memory,
+            agent: &self.agent,
+        };
+        delivery::attempt(&tools, &job.lease, &mut job.work).await
     }
 
     /// Writes an outcome until it is durable, or until the message belongs to another. The job's place in its lane is
@@ -100,22 +107,9 @@ impl Pipeline {
     pub(super) async fn settle(&self, ended: Ended) {
         let Ended { settlement, hold, slot, tally } = ended;
         let writing = async {
-            let mut pause = SETTLE_RETRY.0;
-            loop {
-                match self.log.settle(&settlement).await {
-                    Ok(Settled::Done) => return tally.iter().for_each(|tally| tally.count(&settlement)),
-                    Ok(Settled::Fenced) => {
-                        metrics().settles_fenced.inc();
-                        tracing::warn!(message.id = %settlement.lease.message_id, "an outcome came too late: the message was taken over");
-                        return;
-                    }
-                    Err(error) => {
-                        metrics().settle_failures.inc();
-                        tracing::warn!(%error, message.id = %settlement.lease.message_id, "an outcome cannot be written yet");
-                    }
-                }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(SETTLE_RETRY.1);
+            let written = persist(&settlement.lease.message_id, || self.log.settle(&settlement)).await;
+            if written == Settled::Done {
+                tally.iter().for_each(|tally| tally.count(&settlement));
             }
         };
         tokio::select! {

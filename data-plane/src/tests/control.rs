@@ -68,10 +68,14 @@ impl Control {
     }
 
     pub async fn instance(&self, id: &str, config: &str) {
+        self.instance_of("http", id, config).await;
+    }
+
+    pub async fn instance_of(&self, entry: &str, id: &str, config: &str) {
         let instance = ConnectorInstance {
             id: id.to_owned(),
             name: id.to_owned(),
-            catalog_id: "http".to_owned(),
+            catalog_id: entry.to_owned(),
             config: config.to_owned(),
         };
         self.put(Kind::ConnectorInstance, id, instance.encode_to_vec()).await;

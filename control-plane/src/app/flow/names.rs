@@ -74,7 +74,7 @@ impl Lenient<'_> {
 
 impl Names for Lenient<'_> {
     fn instance(&self, name: &str) -> Option<InstanceRef> {
-        let missing = || InstanceRef { id: Self::missing_instance().into_string(), entry: "http".to_owned() };
+        let missing = || InstanceRef { id: Self::missing_instance().into_string(), entry: String::new() };
         Some(self.0.instance(name).unwrap_or_else(missing))
     }
 

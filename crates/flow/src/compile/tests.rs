@@ -254,7 +254,7 @@ fn says_in_plain_words_what_cannot_run_yet() {
             format!("flow: f\nsource: {{trigger: manual}}\n{target}mapping: {{a: source | adapter(x)}}\n"),
             Some("adapters"),
         ),
-        ("flow: f\nsource: {trigger: manual}\nsteps: [{name: a, action: x.y}]\n".to_owned(), Some("steps")),
+        ("flow: f\nsource: {trigger: manual}\nsteps: [{name: a, action: x.y}]\n".to_owned(), None),
     ] {
         let found = unsupported(&parse(&yaml).unwrap());
         assert!(found.as_deref().unwrap_or_default().contains(expect.unwrap_or_default()), "{yaml}: {found:?}");

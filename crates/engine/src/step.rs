@@ -1,0 +1,92 @@
+//! A step: whether it runs for a message, and the request that it makes of its params.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_catalog::{Action, Instance};
+use kanat_mapping::{EvaluationError, Expression, JsonTemplate, Scope};
+use kanat_model::message::{ErrorKind, Failure};
+
+use crate::Request;
+
+/// A step, compiled.
+pub struct Step {
+    pub(crate) name: String,
+    /// Id of the connector instance.
+    pub(crate) instance: String,
+    pub(crate) action: &'static Action,
+    pub(crate) params: JsonTemplate,
+    pub(crate) when: Option<Expression>,
+    pub(crate) rejects: bool,
+}
+
+/// No step waits longer for its answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Step {
+    /// Its name, under which later expressions find its output.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A failure rejects the message at once.
+    pub fn rejects(&self) -> bool {
+        self.rejects
+    }
+
+    /// `steps.<name>`, as failures name it.
+    pub fn place(&self) -> String {
+        format!("steps.{}", self.name)
+    }
+
+    /// Whether it runs for this message.
+    pub(crate) fn applies(&self, scope: &Scope) -> Result<bool, Failure> {
+        let Some(when) = &self.when else { return Ok(true) };
+        let failed = |error: EvaluationError| self.failed("when", error);
+        Ok(when.evaluate(scope).map_err(failed)?.truthy())
+    }
+
+    pub(crate) fn request(&self, instance: &Instance, scope: &Scope) -> Result<Request, Failure> {
+        let mut params = Vec::new();
+        self.params.write(scope, &mut params).map_err(|error| {
+            let place = error.field.as_deref().map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));
+            self.failed(&place, error)
+        })?;
+        // What was written is UTF-8: every part of it came from a `str`.
+        let params = String::from_utf8_lossy(&params);
+        let call = self.action.call(&params).map_err(|error| {
+            let place = if error.param.is_empty() { "params".to_owned() } else { format!("params.{}", error.param) };
+            self.unfit(&place, &error.message)
+        })?;
+        // The message would quote what was rendered, which a secret may be part of.
+        let mut url = instance
+            .request_url(&call.endpoint)
+            .map_err(|_| self.unfit("params", "they lead nowhere under the connector's base URL"))?;
+        let mut headers = call.headers;
+        instance.apply_auth(&mut url, &mut headers);
+        Ok(Request {
+            url,
+            method: call.method,
+            headers,
+            body: call.body.map(Bytes::from).unwrap_or_default(),
+            timeout: TIMEOUT,
+            instance: self.instance.clone(),
+        })
+    }
+
+    fn failed(&self, place: &str, mut error: EvaluationError) -> Failure {
+        error.field = Some(format!("{}.{place}", self.place()));
+        error.into()
+    }
+
+    /// Params whose values their action does not take.
+    fn unfit(&self, place: &str, message: &str) -> Failure {
+        let field = format!("{}.{place}", self.place());
+        Failure {
+            kind: ErrorKind::Mapping,
+            message: format!("field {field:?}: {message}"),
+            field: Some(field),
+            expression: None,
+        }
+    }
+}

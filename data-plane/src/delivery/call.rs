@@ -1,0 +1,108 @@
+//! One call of an attempt, to the target or by a step: sent once, traced, judged.
+
+use std::time::Instant;
+
+use http::{HeaderMap, HeaderValue, header};
+use kanat_engine::{Request, Step};
+use kanat_model::Timestamp;
+use kanat_model::message::{ErrorKind, Failure};
+use kanat_net::outbound::{self, Response};
+use kanat_telemetry::metrics;
+use kanat_telemetry::spans::{Kind, Span};
+
+use super::{End, Run, exchange};
+use crate::trace_context;
+
+/// Whose call it is.
+pub(super) struct Called<'c> {
+    /// The trace's stage, and the span's name.
+    stage: &'static str,
+    name: &'c str,
+    /// For `Idempotency-Key`: the same at every attempt, and another for every call of a message.
+    key: &'c str,
+    step: Option<&'c Step>,
+    failpoint: &'static str,
+}
+
+impl<'c> Called<'c> {
+    pub fn target(key: &'c str) -> Self {
+        Self { stage: "delivery", name: "target", key, step: None, failpoint: "delivery.answered" }
+    }
+
+    pub fn step(step: &'c Step, key: &'c str) -> Self {
+        Self { stage: "step", name: step.name(), key, step: Some(step), failpoint: "step.answered" }
+    }
+
+    /// The subject of a failure's sentence.
+    fn subject(&self) -> String {
+        match self.step {
+            None => "the target".to_owned(),
+            Some(_) => format!("the connector of step {:?}", self.name),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Gives an answer of 2xx; every other one, and none, is a failure.
+    pub(super) async fn call(&mut self, mut request: Request, called: &Called<'_>) -> Result<Response, End> {
+        let child = trace_context::child(self.work.traceparent.as_deref(), &self.work.id);
+        complete(&mut request, called.key, &child, self.tools.agent);
+        let Request { method, url, headers, body, timeout, .. } = request;
+        let shown = exchange::request(&method, &url, &headers, &body, &self.mask);
+        let span = self.span(called, &headers).map(|span| {
+            // The path is the user's, and may hold secrets.
+            let span = span.with("http.request.method", method.as_str());
+            span.with("server.address", url.host_str().unwrap_or_default())
+        });
+        let begun = (Timestamp::now(), Instant::now());
+        let answer = self.tools.client.send(outbound::Request { method, url, headers, body, timeout }).await;
+        kanat_failpoint::hit(called.failpoint);
+        metrics().attempt.observe(begun.1.elapsed());
+        let failure = self.judge(&answer, called);
+        let error = failure.as_ref().map(|failure| failure.message.clone());
+        if let Some(span) = span {
+            span.end(error.clone());
+        }
+        let response = answer.as_ref().ok().map(|answer| exchange::response(answer, &self.mask));
+        self.trace.exchange(called.stage, called.name, begun, shown, response, error);
+        match (answer, failure) {
+            (Ok(answer), None) => Ok(answer),
+            (answer, Some(failure)) => Err(End::Failed { failure, answer: answer.ok() }),
+            (Err(error), None) => Err(End::Failed { failure: super::configuration(&error.to_string()), answer: None }),
+        }
+    }
+
+    /// The call as a span, under the `traceparent` that the other side is told.
+    fn span(&self, called: &Called<'_>, headers: &HeaderMap) -> Option<Span> {
+        let own = headers.get("traceparent")?.to_str().ok()?;
+        Span::begin(called.stage, Kind::Client, own, self.work.traceparent.as_deref())
+    }
+
+    /// Why an answer, or the want of one, is a failure; `None` for 2xx.
+    fn judge(&self, answer: &Result<Response, outbound::Error>, called: &Called<'_>) -> Option<Failure> {
+        let (kind, message) = match answer {
+            Ok(answer) if (200..300).contains(&answer.status) => return None,
+            Ok(answer) => (ErrorKind::Status, format!("{} answered {}", called.subject(), answer.status)),
+            Err(error @ outbound::Error::Network(_)) => (ErrorKind::Network, error.to_string()),
+            Err(error @ outbound::Error::Timeout(_)) => (ErrorKind::Timeout, error.to_string()),
+            Err(error @ outbound::Error::Egress(_)) => (ErrorKind::Egress, error.to_string()),
+        };
+        let message = self.mask.apply(&message).into_owned();
+        Some(Failure { kind, message, field: called.step.map(Step::place), expression: None })
+    }
+}
+
+/// What every call carries; what the flow itself sets stands.
+fn complete(request: &mut Request, key: &str, child: &str, agent: &HeaderValue) {
+    let headers = &mut request.headers;
+    if request.body.is_empty() {
+        headers.remove(header::CONTENT_TYPE);
+    }
+    headers.entry(header::USER_AGENT).or_insert_with(|| agent.clone());
+    if let Ok(key) = HeaderValue::from_str(key) {
+        headers.entry("idempotency-key").or_insert(key);
+    }
+    if let Ok(child) = HeaderValue::from_str(child) {
+        headers.insert("traceparent", child);
+    }
+}

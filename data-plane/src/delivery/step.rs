@@ -1,0 +1,85 @@
+//! The steps of an attempt: each is called once, its output kept durably before the next one begins. A step whose output
+//! is kept is not called again, whoever takes the message up.
+
+use std::time::{Duration, Instant};
+
+use kanat_engine::Step;
+use kanat_message_log::{Settled, Step as Output, StepCheckpoint};
+use kanat_model::Timestamp;
+use kanat_model::message::ErrorKind;
+use kanat_net::outbound::Response;
+
+use super::call::Called;
+use super::{End, Run, configuration, outputs};
+use crate::pipeline::persist;
+
+/// Bytes that the outputs of one message's steps may have together.
+const OUTPUTS_LIMIT: usize = 8 << 20;
+
+/// A message for whose outputs there is no memory is taken up again after this time.
+const MEMORY_PAUSE: Duration = Duration::from_secs(1);
+
+impl Run<'_> {
+    pub(super) async fn step(&mut self, step: &Step) -> Result<(), End> {
+        if self.work.steps.iter().any(|done| done.name == step.name()) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let request = match self.tools.program.step_request(step, &self.input(), self.tools.resources) {
+            Ok(Some(request)) => request,
+            Ok(None) => {
+                self.trace.skipped(step.name());
+                return Ok(());
+            }
+            Err(failure) => return Err(self.refused(failure, begun)),
+        };
+        let key = format!("{}.{}", self.work.id, step.name());
+        let answer = self.call(request, &Called::step(step, &key)).await.map_err(|end| rejected(step, end))?;
+        self.keep(step, &answer).await
+    }
+
+    /// Keeps the output with the message, in the log first.
+    async fn keep(&mut self, step: &Step, answer: &Response) -> Result<(), End> {
+        let output = outputs::of_answer(answer);
+        let together: usize = self.work.steps.iter().map(|done| done.output.len()).sum();
+        if answer.truncated || together + output.len() > OUTPUTS_LIMIT {
+            let most = if answer.truncated { answer.body.len() } else { OUTPUTS_LIMIT - together };
+            let message =
+                format!("the answer to step {:?} is longer than the {most} bytes that can be kept of it", step.name());
+            let mut failure = configuration(&message);
+            failure.field = Some(step.place());
+            self.trace.failed("step", step.name(), message);
+            return Err(End::Failed { failure, answer: None });
+        }
+        let bytes = output.len();
+        let name = step.name().to_owned();
+        let status = u32::from(answer.status);
+        let checkpoint = StepCheckpoint { lease: self.lease.clone(), name, status, output: output.clone() };
+        let (log, id) = (self.tools.log, &self.work.id);
+        match persist(id, || log.checkpoint(checkpoint.clone())).await {
+            Settled::Done => {}
+            Settled::Fenced => return Err(End::Lost),
+        }
+        kanat_failpoint::hit("step.kept");
+        self.work.steps.push(Output { name: checkpoint.name, status, output });
+        self.steps = outputs::document(&self.work.steps);
+        match self.tools.memory.take(bytes) {
+            Some(taken) => {
+                self.memory.push(taken);
+                Ok(())
+            }
+            None => Err(End::Waits { due: Timestamp::now().after(MEMORY_PAUSE) }),
+        }
+    }
+}
+
+/// The failure of a step that says so is final.
+fn rejected(step: &Step, end: End) -> End {
+    match end {
+        End::Failed { mut failure, answer } if step.rejects() => {
+            failure.kind = ErrorKind::Rejected;
+            End::Failed { failure, answer }
+        }
+        End::Failed { .. } | End::Filtered | End::Waits { .. } | End::Lost => end,
+    }
+}

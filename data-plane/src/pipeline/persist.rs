@@ -1,0 +1,34 @@
+//! Writes about a message until the log has taken it: a log that cannot write for a while loses nothing.
+
+use std::time::Duration;
+
+use kanat_message_log::{Error, Settled};
+use kanat_model::id::MessageId;
+use kanat_telemetry::metrics;
+
+/// Waits between tries: the first, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Ends when the write is durable, or when the log says that the message belongs to another.
+pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> Settled
+where
+    F: Future<Output = Result<Settled, Error>>,
+{
+    let mut pause = RETRY.0;
+    loop {
+        match write().await {
+            Ok(Settled::Done) => return Settled::Done,
+            Ok(Settled::Fenced) => {
+                metrics().settles_fenced.inc();
+                tracing::warn!(message.id = %message, "an outcome came too late: the message was taken over");
+                return Settled::Fenced;
+            }
+            Err(error) => {
+                metrics().settle_failures.inc();
+                tracing::warn!(%error, message.id = %message, "an outcome cannot be written yet");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RETRY.1);
+    }
+}
