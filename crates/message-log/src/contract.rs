@@ -9,6 +9,7 @@ mod lease;
 mod list;
 mod order;
 mod person;
+mod poll;
 mod retain;
 mod settle;
 mod subject;
@@ -25,6 +26,7 @@ pub use self::lease::*;
 pub use self::list::*;
 pub use self::order::*;
 pub use self::person::*;
+pub use self::poll::*;
 pub use self::retain::*;
 pub use self::settle::*;
 pub use self::subject::{Subject, leased, message, ordered, settlement, tenant};
@@ -90,6 +92,10 @@ macro_rules! message_log_contract {
             drops_old_finished_messages_only
             never_gives_an_event_id_twice
             keeps_plans_as_long_as_something_needs_them
+            gives_a_poll_to_one_at_a_time
+            takes_a_poll_over_when_its_holder_is_silent
+            polls_a_later_version_at_once
+            knows_the_records_that_a_flow_has_seen
             refuses_writes_after_it_was_closed
         }
     };

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
+use kanat_model::Timestamp;
+use kanat_model::id::ScheduleId;
 use sha2::{Digest, Sha256};
 
 use crate::Dedupe;
 
 /// How long a flow's idempotency key is remembered.
 const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// By then a page that its node died over has been read again by another.
+const POLL_WINDOW: Duration = Duration::from_secs(60 * 60);
 
 /// A longer key is kept as its hash.
 const MAX_BYTES: usize = 256;
@@ -21,6 +26,21 @@ pub fn idempotency(key: String) -> Dedupe {
 /// The id under which a sender delivers, remembered for `window`.
 pub fn delivery(id: String, window: Duration) -> Dedupe {
     Dedupe { key: format!("delivery:{}", bounded(id)), ttl: window }
+}
+
+/// A due time of a schedule, remembered for `window`.
+pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
+    Dedupe { key: format!("schedule:{id}:{}", due.as_millis()), ttl: window }
+}
+
+/// What a record holds when a poll takes it in for the n-th time, until it is noted as seen.
+pub fn record(id: &str, count: i64, hash: &str) -> Dedupe {
+    Dedupe { key: format!("record:{count}:{hash}:{}", bounded(id.to_owned())), ttl: POLL_WINDOW }
+}
+
+/// A record by its place in a cycle of a poll, until the page is done.
+pub fn place(began_at: Timestamp, page: u32, index: usize, hash: &str) -> Dedupe {
+    Dedupe { key: format!("place:{}:{page}:{index}:{hash}", began_at.as_millis()), ttl: POLL_WINDOW }
 }
 
 /// The key that a flow's `ordering_key` gave.

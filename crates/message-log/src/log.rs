@@ -8,8 +8,9 @@ use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use tokio::sync::watch;
 
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessagePage, NewMessage,
-    Position, SavedPlan, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessagePage, NewMessage, Poll,
+    PollClaim, PollClaimed, Position, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord,
+    Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -56,6 +57,21 @@ pub trait MessageLog: Send + Sync + 'static {
 
     /// The plan of one version of a flow, as it was saved.
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error>;
+
+    /// Takes up the poll of a flow, if it is due and nobody holds it.
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error>;
+
+    /// Writes what a poll has come to, unless another has taken it over.
+    async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error>;
+
+    /// Those of these records that a flow has seen.
+    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error>;
+
+    /// Notes that a flow has seen these records; of one id the last counts.
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error>;
+
+    /// Forgets the records that a flow has seen before an instant and not since.
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error>;
 
     /// Messages of one flow, newest first.
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error>;

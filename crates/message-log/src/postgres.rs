@@ -19,6 +19,7 @@ mod operation;
 mod options;
 mod person;
 mod plan;
+mod poll;
 mod queue;
 mod read;
 mod retain;
@@ -60,7 +61,8 @@ use self::shared::Shared;
 use self::writer::{Connector, Context, Writer};
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessageLog, MessagePage,
-    NewMessage, Position, SavedPlan, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    NewMessage, Poll, PollClaim, PollClaimed, Position, SavedPlan, SeenRecord, Settled, Settlement, Stats,
+    StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// A message log in one schema of a database, which any number of processes may have open.
@@ -229,6 +231,26 @@ impl MessageLog for PostgresLog {
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
         plan::get(&self.workers, flow_id, version).await.map_err(outward)
+    }
+
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
+        poll::claim(&self.workers, claim).await.map_err(outward)
+    }
+
+    async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error> {
+        poll::keep(&self.workers, poll).await.map_err(outward)
+    }
+
+    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
+        poll::seen(&self.readers, flow_id, ids).await.map_err(outward)
+    }
+
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
+        poll::note(&self.workers, flow_id, &records).await.map_err(outward)
+    }
+
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
+        poll::forget(&self.workers, flow_id, before).await.map_err(outward)
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {

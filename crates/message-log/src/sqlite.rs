@@ -14,6 +14,7 @@ mod operation;
 mod options;
 mod person;
 mod plan;
+mod poll;
 mod queue;
 mod read;
 mod retain;
@@ -50,7 +51,8 @@ use self::shared::Shared;
 use self::writer::Writer;
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessageLog, MessagePage,
-    NewMessage, Position, SavedPlan, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    NewMessage, Poll, PollClaim, PollClaimed, Position, SavedPlan, SeenRecord, Settled, Settlement, Stats,
+    StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -169,6 +171,29 @@ impl MessageLog for SqliteLog {
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
         plan::get(&self.reader, flow_id, version).await
+    }
+
+    async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
+        match self.queue.submit(Work::ClaimPoll(Box::new(claim.clone()))).await? {
+            Effect::Polled(claimed) => Ok(claimed),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error> {
+        self.settled(Work::KeepPoll(Box::new(poll.clone()))).await
+    }
+
+    async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
+        poll::seen(&self.reader, flow_id, ids).await
+    }
+
+    async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
+        self.done(Work::NoteRecords { flow_id: flow_id.clone(), records }).await
+    }
+
+    async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
+        self.done(Work::ForgetRecords { flow_id: flow_id.clone(), before }).await
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {

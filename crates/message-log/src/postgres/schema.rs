@@ -6,7 +6,7 @@ use super::failure::outward;
 use super::options::Connecting;
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -118,6 +118,29 @@ CREATE TABLE saved_plans (
     PRIMARY KEY (flow_id, version)
 );
 CREATE INDEX saved_plans_saved ON saved_plans (saved_at);
+"#;
+
+/// `state` is what the last poll left behind; only the nodes know what it says.
+const POLLS: &str = r#"
+CREATE TABLE polls (
+    flow_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    owner TEXT COLLATE "C" NOT NULL,
+    token BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    held_until BIGINT NOT NULL,
+    state BYTEA NOT NULL
+);
+
+CREATE TABLE seen_records (
+    flow_id TEXT COLLATE "C" NOT NULL,
+    id TEXT COLLATE "C" NOT NULL,
+    hash TEXT COLLATE "C" NOT NULL,
+    count BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    PRIMARY KEY (flow_id, id)
+);
+CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 "#;
 
 /// The second number of the lock under which tables are made and dropped.

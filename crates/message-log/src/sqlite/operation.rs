@@ -9,7 +9,10 @@ use kanat_model::message::{Failure, Status};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::inbox::Inbox;
-use crate::{Appended, Error, Lease, NewMessage, SavedPlan, Settled, StepCheckpoint, Tenant};
+use crate::{
+    Appended, Error, Lease, NewMessage, Poll, PollClaim, PollClaimed, SavedPlan, SeenRecord, Settled, StepCheckpoint,
+    Tenant,
+};
 
 /// One thing to do, as part of some transaction.
 pub(super) struct Operation {
@@ -40,6 +43,16 @@ pub(super) enum Work {
     RenewLease(BootId),
     HandBack(BootId),
     SavePlans(Vec<SavedPlan>),
+    ClaimPoll(Box<PollClaim>),
+    KeepPoll(Box<Poll>),
+    NoteRecords {
+        flow_id: FlowId,
+        records: Vec<SeenRecord>,
+    },
+    ForgetRecords {
+        flow_id: FlowId,
+        before: Timestamp,
+    },
     /// Finished messages from one seq to another.
     DropMessages {
         from: i64,
@@ -101,6 +114,7 @@ pub(super) enum Effect {
     Settled(Settled),
     /// What the claimer now holds.
     Claimed(Vec<Lease>),
+    Polled(PollClaimed),
     Done,
     Count(u64),
     /// It could not be done in the message's state.
@@ -147,7 +161,11 @@ impl Work {
             Self::Checkpoint(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
             Self::SavePlans(plans) => plans.iter().map(|plan| plan.body.len()).sum(),
+            Self::KeepPoll(poll) => poll.state.as_ref().map_or(0, Bytes::len),
+            Self::NoteRecords { records, .. } => records.iter().map(|record| record.id.len()).sum(),
             Self::Claim(_)
+            | Self::ClaimPoll(_)
+            | Self::ForgetRecords { .. }
             | Self::Retry { .. }
             | Self::Discard { .. }
             | Self::OpenLease { .. }

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -107,6 +107,29 @@ CREATE TABLE counters (
     value BIGINT NOT NULL
 ) WITHOUT ROWID;
 INSERT INTO counters (name, value) VALUES ('last_seq', 0);
+";
+
+/// `state` is what the last poll left behind; only the nodes know what it says.
+const POLLS: &str = "
+CREATE TABLE polls (
+    flow_id TEXT NOT NULL PRIMARY KEY,
+    owner TEXT NOT NULL,
+    token BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    held_until BIGINT NOT NULL,
+    state BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE seen_records (
+    flow_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    PRIMARY KEY (flow_id, id)
+) WITHOUT ROWID;
+CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
 ";
 
 pub(super) const LAST_SEQ: &str = "

@@ -71,6 +71,7 @@ impl Shared {
                 }
                 Effect::Appended(Appended::Duplicate(_))
                 | Effect::Settled(Settled::Fenced)
+                | Effect::Polled(_)
                 | Effect::Done
                 | Effect::Count(_)
                 | Effect::Refused(_) => {}
@@ -96,6 +97,10 @@ impl Work {
             | Self::Claim(_)
             | Self::RenewLease(_)
             | Self::SavePlans(_)
+            | Self::ClaimPoll(_)
+            | Self::KeepPoll(_)
+            | Self::NoteRecords { .. }
+            | Self::ForgetRecords { .. }
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }

@@ -5,7 +5,7 @@ use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
 
 use super::operation::{Effect, Operation, Work};
-use super::{append, change, lease, person, plan, retain, step};
+use super::{append, change, lease, person, plan, poll, retain, step};
 use crate::{Lease, NewMessage, Settled};
 
 /// A transaction under way.
@@ -105,6 +105,10 @@ fn single(tx: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<Effect> {
         Work::RenewLease(owner) => lease::renew(tx, owner),
         Work::HandBack(owner) => lease::hand_back(tx, owner),
         Work::SavePlans(plans) => plan::save(tx, plans),
+        Work::ClaimPoll(claim) => poll::claim(tx, claim),
+        Work::KeepPoll(kept) => poll::keep(tx, kept),
+        Work::NoteRecords { flow_id, records } => poll::note(tx, flow_id, records),
+        Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
         Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),
         Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
         Work::DropPlan { flow_id, version, checked_at } => plan::drop(tx, flow_id, *version, *checked_at),

@@ -10,7 +10,9 @@ use sqlx::{AssertSqlSafe, PgConnection, Row};
 use super::Place;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
-use crate::postgres::{append, change, claim, events, keys, lease, list, person, plan, read, retain, step, witness};
+use crate::postgres::{
+    append, change, claim, events, keys, lease, list, person, plan, poll, read, retain, step, witness,
+};
 use crate::{Cursor, EventQuery, Filter, Position, Tenant};
 
 /// The plan that is kept for all values, as every connection of ours uses it.
@@ -84,6 +86,12 @@ async fn no_statement_reads_a_whole_table() {
         plan::DROP,
         plan::GET,
         plan::UNUSED,
+        poll::CLAIM,
+        poll::DUE,
+        poll::FORGET,
+        poll::KEEP,
+        poll::NOTE,
+        poll::SEEN,
         read::CONTENT,
         read::GET,
         read::TRACE,

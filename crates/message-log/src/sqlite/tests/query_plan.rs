@@ -6,10 +6,25 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
 use super::File;
 use crate::contract::Harness;
-use crate::sqlite::{append, change, claim, events, list, person, plan, read, retain, schema, step};
+use crate::sqlite::{append, change, claim, events, list, person, plan, poll, read, retain, schema, step};
 use crate::{EventQuery, Filter, Tenant};
 
-const TABLES: &[&str] = &["messages", "bodies", "transitions", "steps", "dedupe", "m", "b", "t", "e", "n", "h", "d"];
+const TABLES: &[&str] = &[
+    "messages",
+    "bodies",
+    "transitions",
+    "steps",
+    "dedupe",
+    "polls",
+    "seen_records",
+    "m",
+    "b",
+    "t",
+    "e",
+    "n",
+    "h",
+    "d",
+];
 
 /// The steps of the plan that read a whole table.
 async fn scans(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
@@ -61,6 +76,12 @@ async fn no_statement_reads_a_whole_table() {
         plan::DROP,
         plan::GET,
         plan::UNUSED,
+        poll::CLAIM,
+        poll::DUE,
+        poll::FORGET,
+        poll::KEEP,
+        poll::NOTE,
+        poll::SEEN,
         read::CONTENT,
         read::GET,
         read::TRACE,

@@ -1,0 +1,112 @@
+//! Promises about polls.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+
+use super::Harness;
+use super::subject::Subject;
+use crate::{Poll, PollClaim, PollClaimed, SeenRecord, Settled};
+
+const NOON: Timestamp = Timestamp::from_millis(1_769_860_800_000);
+
+fn at(seconds: u64) -> Timestamp {
+    NOON.after(Duration::from_secs(seconds))
+}
+
+fn claim(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> PollClaim {
+    let owner = subject.boot.clone();
+    PollClaim { flow_id: flow.clone(), version, owner, now: at(seconds), held_until: at(seconds + 30) }
+}
+
+async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (i64, Bytes) {
+    match subject.log.claim_poll(&claim(subject, flow, version, seconds)).await.unwrap() {
+        PollClaimed::Taken { token, state } => (token, state),
+        PollClaimed::Later(at) => panic!("not before {at}"),
+    }
+}
+
+fn left(subject: &Subject, flow: &FlowId, token: i64, due: u64, state: &'static str) -> Poll {
+    let state = Some(Bytes::from_static(state.as_bytes()));
+    let (flow_id, owner) = (flow.clone(), subject.boot.clone());
+    Poll { flow_id, owner, token, version: 1, due_at: at(due), held_until: NOON, state }
+}
+
+pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let (token, state) = take(&subject, &flow, 1, 0).await;
+    assert!(state.is_empty());
+    for seconds in [0, 29] {
+        let refused = other.log.claim_poll(&claim(&other, &flow, 1, seconds)).await.unwrap();
+        assert_eq!(refused, PollClaimed::Later(at(30)));
+    }
+    assert_eq!(subject.log.keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}")).await.unwrap(), Settled::Done);
+    let refused = other.log.claim_poll(&claim(&other, &flow, 1, 299)).await.unwrap();
+    assert_eq!(refused, PollClaimed::Later(at(300)));
+    let (_, state) = take(&other, &flow, 1, 300).await;
+    assert_eq!(state, "{\"a\":1}");
+    // Another flow has nothing to do with it.
+    take(&subject, &FlowId::generate(), 1, 300).await;
+    subject.close().await;
+}
+
+pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let (token, _) = take(&subject, &flow, 1, 0).await;
+    let kept = Poll { held_until: at(45), ..left(&subject, &flow, token, 0, "page 2") };
+    assert_eq!(subject.log.keep_poll(&kept).await.unwrap(), Settled::Done);
+    let renewed = Poll { held_until: at(60), state: None, ..kept };
+    assert_eq!(subject.log.keep_poll(&renewed).await.unwrap(), Settled::Done);
+    assert_eq!(other.log.claim_poll(&claim(&other, &flow, 1, 59)).await.unwrap(), PollClaimed::Later(at(60)));
+    let (_, state) = take(&other, &flow, 1, 60).await;
+    assert_eq!(state, "page 2");
+    // The former holder writes nothing any more.
+    let late = left(&subject, &flow, token, 900, "late");
+    assert_eq!(subject.log.keep_poll(&late).await.unwrap(), Settled::Fenced);
+    assert_eq!(take(&subject, &flow, 1, 90).await.1, "page 2");
+    subject.close().await;
+}
+
+pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let (token, _) = take(&subject, &flow, 1, 0).await;
+    assert_eq!(subject.log.keep_poll(&left(&subject, &flow, token, 300, "x")).await.unwrap(), Settled::Done);
+    assert_eq!(subject.log.claim_poll(&claim(&subject, &flow, 1, 1)).await.unwrap(), PollClaimed::Later(at(300)));
+    take(&subject, &flow, 2, 1).await;
+    subject.close().await;
+}
+
+pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
+    let (flow, elsewhere) = (FlowId::generate(), FlowId::generate());
+    let record = |id: &str, hash: &str, count, seconds| SeenRecord {
+        id: id.to_owned(),
+        hash: hash.to_owned(),
+        count,
+        seen_at: at(seconds),
+    };
+    let subject = Subject::open(harness).await;
+    let log = &subject.log;
+    log.note_records(&flow, vec![record("a", "1", 1, 0), record("b", "1", 1, 0), record("b", "2", 2, 0)])
+        .await
+        .unwrap();
+    log.note_records(&flow, vec![record("a", "9", 2, 10)]).await.unwrap();
+    log.note_records(&elsewhere, vec![record("c", "1", 1, 0)]).await.unwrap();
+    let ids = ["a", "b", "c", "it's \"d\""].map(str::to_owned);
+    let seen = async || {
+        let mut found = log.seen_records(&flow, &ids).await.unwrap();
+        found.sort_by(|one, other| one.id.cmp(&other.id));
+        found
+    };
+    assert_eq!(seen().await, [record("a", "9", 2, 10), record("b", "2", 2, 0)]);
+    log.forget_records(&flow, at(5)).await.unwrap();
+    assert_eq!(seen().await, [record("a", "9", 2, 10)]);
+    assert_eq!(log.seen_records(&elsewhere, &ids).await.unwrap().len(), 1);
+    subject.close().await;
+}

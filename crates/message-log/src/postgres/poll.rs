@@ -1,0 +1,96 @@
+//! Polls: one row a flow, and one for each record that a flow has seen.
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use sqlx::{PgPool, Row};
+
+use super::append::each;
+use super::row;
+use super::text::text;
+use crate::{Poll, PollClaim, PollClaimed, SeenRecord, Settled};
+
+pub(super) const CLAIM: &str = "
+INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES ($1, $2, 1, $3, $4, $5, '')
+ON CONFLICT (flow_id) DO UPDATE SET owner = excluded.owner, token = polls.token + 1, held_until = excluded.held_until
+WHERE polls.held_until <= $4 AND (polls.due_at <= $4 OR polls.version < $3) RETURNING token, state";
+
+pub(super) const DUE: &str = "SELECT greatest(due_at, held_until) FROM polls WHERE flow_id = $1";
+
+pub(super) const KEEP: &str = "
+UPDATE polls SET version = $4, due_at = $5, held_until = $6, state = coalesce($7, state)
+WHERE flow_id = $1 AND owner = $2 AND token = $3";
+
+pub(super) const SEEN: &str =
+    "SELECT id, hash, count, seen_at FROM seen_records WHERE flow_id = $1 AND id = ANY($2::text[])";
+
+pub(super) const NOTE: &str = "
+INSERT INTO seen_records (flow_id, id, hash, count, seen_at)
+SELECT $1, v.id, v.hash, v.count, v.seen_at
+FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS v(id, hash, count, seen_at)
+ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at = excluded.seen_at";
+
+pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
+
+pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> Result<PollClaimed, sqlx::Error> {
+    let flow_id = text(claim.flow_id.as_str());
+    let taken = sqlx::query(CLAIM)
+        .bind(flow_id.as_ref())
+        .bind(text(claim.owner.as_str()))
+        .bind(i64::from(claim.version))
+        .bind(claim.now.as_millis())
+        .bind(claim.held_until.as_millis())
+        .fetch_optional(workers)
+        .await?;
+    if let Some(taken) = taken {
+        let state: Bytes = row::bytes(&taken, "state")?;
+        return Ok(PollClaimed::Taken { token: taken.try_get("token")?, state });
+    }
+    let due: i64 = sqlx::query(DUE).bind(flow_id.as_ref()).fetch_one(workers).await?.try_get(0)?;
+    Ok(PollClaimed::Later(Timestamp::from_millis(due)))
+}
+
+pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<Settled, sqlx::Error> {
+    let kept = sqlx::query(KEEP)
+        .bind(text(poll.flow_id.as_str()))
+        .bind(text(poll.owner.as_str()))
+        .bind(poll.token)
+        .bind(i64::from(poll.version))
+        .bind(poll.due_at.as_millis())
+        .bind(poll.held_until.as_millis())
+        .bind(poll.state.as_deref())
+        .execute(workers)
+        .await?;
+    Ok(if kept.rows_affected() > 0 { Settled::Done } else { Settled::Fenced })
+}
+
+/// One statement does not write a row twice: of records with one id, the last one counts.
+pub(super) async fn note(workers: &PgPool, flow_id: &FlowId, records: &[SeenRecord]) -> Result<(), sqlx::Error> {
+    let mut last: Vec<&SeenRecord> = records.iter().rev().collect();
+    last.sort_by(|one, other| one.id.cmp(&other.id));
+    last.dedup_by(|later, earlier| later.id == earlier.id);
+    sqlx::query(NOTE)
+        .bind(text(flow_id.as_str()))
+        .bind(each(&last, |record| text(&record.id)))
+        .bind(each(&last, |record| text(&record.hash)))
+        .bind(each(&last, |record| record.count))
+        .bind(each(&last, |record| record.seen_at.as_millis()))
+        .execute(workers)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn forget(workers: &PgPool, flow_id: &FlowId, before: Timestamp) -> Result<(), sqlx::Error> {
+    sqlx::query(FORGET).bind(text(flow_id.as_str())).bind(before.as_millis()).execute(workers).await?;
+    Ok(())
+}
+
+pub(super) async fn seen(readers: &PgPool, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, sqlx::Error> {
+    let query = sqlx::query(SEEN).bind(text(flow_id.as_str())).bind(each(ids, |id| text(id)));
+    let rows = query.fetch_all(readers).await?;
+    let found = rows.iter().map(|row| {
+        let seen_at = Timestamp::from_millis(row.try_get(3)?);
+        Ok(SeenRecord { id: row.try_get(0)?, hash: row.try_get(1)?, count: row.try_get(2)?, seen_at })
+    });
+    found.collect()
+}

@@ -1,0 +1,90 @@
+//! Polls: one row a flow, and one for each record that a flow has seen.
+
+use bytes::Bytes;
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use rusqlite::{OptionalExtension, params};
+use sqlx::{Row, SqlitePool};
+
+use super::operation::Effect;
+use super::transaction::Transaction;
+use crate::{Error, Poll, PollClaim, PollClaimed, SeenRecord, Settled};
+
+pub(super) const CLAIM: &str = "
+INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES (?1, ?2, 1, ?3, ?4, ?5, x'')
+ON CONFLICT (flow_id) DO UPDATE SET owner = excluded.owner, token = polls.token + 1, held_until = excluded.held_until
+WHERE polls.held_until <= ?4 AND (polls.due_at <= ?4 OR polls.version < ?3) RETURNING token, state";
+
+pub(super) const DUE: &str = "SELECT max(due_at, held_until) FROM polls WHERE flow_id = ?";
+
+pub(super) const KEEP: &str = "
+UPDATE polls SET version = ?4, due_at = ?5, held_until = ?6, state = coalesce(?7, state)
+WHERE flow_id = ?1 AND owner = ?2 AND token = ?3";
+
+pub(super) const SEEN: &str = "
+SELECT id, hash, count, seen_at FROM seen_records WHERE flow_id = ? AND id IN (SELECT value FROM json_each(?))";
+
+pub(super) const NOTE: &str = "
+INSERT INTO seen_records (flow_id, id, hash, count, seen_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at = excluded.seen_at";
+
+pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
+
+pub(super) fn claim(tx: &Transaction<'_>, claim: &PollClaim) -> rusqlite::Result<Effect> {
+    let values = params![
+        claim.flow_id.as_str(),
+        claim.owner.as_str(),
+        claim.version,
+        claim.now.as_millis(),
+        claim.held_until.as_millis()
+    ];
+    let taken = tx
+        .conn
+        .prepare_cached(CLAIM)?
+        .query_row(values, |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))
+        .optional()?;
+    if let Some((token, state)) = taken {
+        return Ok(Effect::Polled(PollClaimed::Taken { token, state: Bytes::from(state) }));
+    }
+    let due: i64 = tx.conn.prepare_cached(DUE)?.query_row([claim.flow_id.as_str()], |row| row.get(0))?;
+    Ok(Effect::Polled(PollClaimed::Later(Timestamp::from_millis(due))))
+}
+
+pub(super) fn keep(tx: &Transaction<'_>, poll: &Poll) -> rusqlite::Result<Effect> {
+    let kept = tx.execute(
+        KEEP,
+        params![
+            poll.flow_id.as_str(),
+            poll.owner.as_str(),
+            poll.token,
+            poll.version,
+            poll.due_at.as_millis(),
+            poll.held_until.as_millis(),
+            poll.state.as_deref()
+        ],
+    )?;
+    Ok(Effect::Settled(if kept > 0 { Settled::Done } else { Settled::Fenced }))
+}
+
+pub(super) fn note(tx: &Transaction<'_>, flow_id: &FlowId, records: &[SeenRecord]) -> rusqlite::Result<Effect> {
+    for record in records {
+        let SeenRecord { id, hash, count, seen_at } = record;
+        tx.execute(NOTE, params![flow_id.as_str(), id, hash, count, seen_at.as_millis()])?;
+    }
+    Ok(Effect::Done)
+}
+
+pub(super) fn forget(tx: &Transaction<'_>, flow_id: &FlowId, before: Timestamp) -> rusqlite::Result<Effect> {
+    tx.execute(FORGET, params![flow_id.as_str(), before.as_millis()])?;
+    Ok(Effect::Done)
+}
+
+pub(super) async fn seen(reader: &SqlitePool, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
+    let ids = serde_json::to_string(ids).map_err(|error| Error::Other(error.to_string()))?;
+    let rows = sqlx::query(SEEN).bind(flow_id.as_str()).bind(ids).fetch_all(reader).await?;
+    let found = rows.iter().map(|row| {
+        let seen_at = Timestamp::from_millis(row.try_get(3)?);
+        Ok(SeenRecord { id: row.try_get(0)?, hash: row.try_get(1)?, count: row.try_get(2)?, seen_at })
+    });
+    found.collect()
+}
