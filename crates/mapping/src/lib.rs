@@ -38,6 +38,6 @@ pub use expression::Expression;
 pub use json_template::JsonTemplate;
 pub use mapping::{Conflict, FieldValue, Mapping};
 pub use references::{Reference, References, Root};
-pub use scope::{Adapters, Lookup, NoAdapters, NoTables, Scope, Tables};
+pub use scope::{AdapterError, Adapters, Lookup, Named, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};
 pub use value::{Text, Value};

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use kanat_model::Timestamp;
+use kanat_model::adapter::Kind;
+use kanat_model::message::{ErrorKind, Failure};
 
 /// The documents behind the roots. Each is JSON that has passed [`crate::json::check`]; an empty slice makes its root
 /// undefined.
@@ -76,15 +78,60 @@ impl Tables for HashMap<String, HashMap<String, String>> {
 
 /// The adapters of an environment.
 pub trait Adapters: Sync {
-    /// Runs an adapter on JSON text and gives JSON text; the error is a sentence.
-    fn transform(&self, name: &str, input: &str) -> Result<String, String>;
+    /// What an adapter is for; `None` when there is none of that name or id.
+    fn kind(&self, adapter: Named<'_>) -> Option<Kind>;
+
+    /// Runs an adapter on JSON text. Gives JSON text, nothing for undefined.
+    fn call(&self, adapter: Named<'_>, input: &str) -> Result<Option<String>, AdapterError>;
+}
+
+/// How an adapter is named: by people, or by a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named<'a> {
+    Name(&'a str),
+    Id(&'a str),
+}
+
+/// Why an adapter gave nothing: a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AdapterError {
+    /// There is none of that name or id.
+    Missing(String),
+    /// It failed, and would again.
+    Failed(String),
+    /// It could not be run just now.
+    Unavailable(String),
+}
+
+impl AdapterError {
+    /// Of an adapter that is not there.
+    pub fn missing(adapter: Named<'_>) -> Self {
+        let (Named::Name(text) | Named::Id(text)) = adapter;
+        Self::Missing(format!("there is no adapter named {text:?}"))
+    }
+}
+
+impl From<AdapterError> for Failure {
+    fn from(error: AdapterError) -> Self {
+        let (kind, message) = match error {
+            AdapterError::Missing(message) => (ErrorKind::Configuration, message),
+            AdapterError::Failed(message) => (ErrorKind::Adapter, message),
+            // What a time-out of a target is, too: to be tried again.
+            AdapterError::Unavailable(message) => (ErrorKind::Timeout, message),
+        };
+        Self { kind, message, field: None, expression: None }
+    }
 }
 
 /// An environment without adapters.
 pub struct NoAdapters;
 
 impl Adapters for NoAdapters {
-    fn transform(&self, name: &str, _input: &str) -> Result<String, String> {
-        Err(format!("there is no adapter named {name:?}"))
+    fn kind(&self, _adapter: Named<'_>) -> Option<Kind> {
+        None
+    }
+
+    fn call(&self, adapter: Named<'_>, _input: &str) -> Result<Option<String>, AdapterError> {
+        Err(AdapterError::missing(adapter))
     }
 }

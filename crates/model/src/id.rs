@@ -64,6 +64,7 @@ ids! {
     FlowId = "flw";
     MessageId = "msg";
     LookupTableId = "lt";
+    AdapterId = "adp";
     /// A connector instance.
     InstanceId = "ci";
     ScheduleId = "sch";

@@ -1,11 +1,11 @@
 //! Transforms that ask the environment: lookup tables and adapters.
 
-use kanat_model::message::ErrorKind;
+use kanat_model::message::{ErrorKind, Failure};
 
 use super::{Applied, text};
 use crate::evaluate::Environment;
 use crate::node::Operand;
-use crate::scope::Lookup;
+use crate::scope::{Lookup, Named};
 use crate::value::Value;
 use crate::{EvaluationError, json};
 
@@ -27,10 +27,16 @@ pub(super) fn lookup<'s>(
     }
 }
 
+/// What the adapter of that name makes of a value. Each call takes time in a process of its own: see [`crate::Adapters`].
 pub(super) fn adapter<'s>(value: &Value<'s>, name: &str, environment: &Environment<'s>) -> Applied<'s> {
-    let failed = |message: String| EvaluationError::new(ErrorKind::Adapter, message);
-    let output = environment.adapters.transform(name, &value.to_json()).map_err(failed)?;
-    json::check(output.as_bytes(), json::MAX_DEPTH)
-        .map_err(|error| failed(format!("the adapter {name:?} gave what is not JSON: {error}")))?;
-    Ok(Value::from_owned_json(output.trim().to_owned()))
+    let of = |failure: Failure| EvaluationError::new(failure.kind, failure.message);
+    match environment.adapters.call(Named::Name(name), &value.to_json()).map_err(|error| of(error.into()))? {
+        None => Ok(Value::Undefined),
+        Some(output) => {
+            json::check(output.as_bytes(), json::MAX_DEPTH).map_err(|error| {
+                EvaluationError::new(ErrorKind::Adapter, format!("the adapter {name:?} gave what is no JSON: {error}"))
+            })?;
+            Ok(Value::from_owned_json(output.trim().to_owned()))
+        }
+    }
 }

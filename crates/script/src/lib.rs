@@ -1,0 +1,26 @@
+//! Adapters: JavaScript of users, run in processes of its own that are given little and ended when they take more.
+//!
+//! - [`Script`] is code, [`Pool`] the processes, [`Session`] one of them for a while, [`Caller`] what an evaluation calls.
+//! - The processes are the same binary under a hidden command: [`worker`]. What runs in them is [`sandbox`].
+//!
+//! What the code is given and may return, and what bounds it, is in `docs/FLOWS.md`.
+
+mod caller;
+mod digits;
+mod failure;
+mod limits;
+mod pool;
+mod process;
+mod sandbox;
+mod script;
+mod session;
+mod wire;
+pub mod worker;
+
+pub use caller::{Adapter, Caller, Report, Scripts};
+pub use failure::{Failure, Kind, Position};
+pub use limits::Limits;
+pub use pool::{Options, Pool, blocking};
+pub use script::Script;
+pub use session::{Called, Session};
+pub use wire::Log;

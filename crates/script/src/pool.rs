@@ -1,0 +1,296 @@
+//! The workers of a process: started when they are needed, handed out in turn, replaced when they break.
+//!
+//! Who asks is known by a key, that of a flow, say. No key has more than half of the workers, and the keys that wait take
+//! turns: what one key's code does to its own workers, the others do not wait for.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::oneshot;
+
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::process::Process;
+use crate::script::Script;
+use crate::session::Session;
+
+/// What a pool is made of.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The program that is a worker under [`crate::worker::COMMAND`].
+    pub program: PathBuf,
+    pub limits: Limits,
+    /// Workers at most.
+    pub processes: usize,
+}
+
+impl Options {
+    /// The running program, and twice as many workers as there are cores, but four at least: one that is stuck is no
+    /// reason for a core to idle.
+    pub fn new(limits: Limits) -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        // The program may have been replaced on disk meanwhile; this names the one that runs.
+        let own = PathBuf::from("/proc/self/exe");
+        let program = if own.exists() { own } else { std::env::current_exe().unwrap_or_default() };
+        Self { program, limits, processes: (2 * cores).clamp(4, 32) }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+/// A handle to the workers; its clones share them.
+#[derive(Clone)]
+pub struct Pool(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub options: Options,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Process>,
+    busy: usize,
+    keys: HashMap<String, Key>,
+    /// The keys that wait, in the order of their turns.
+    turns: VecDeque<String>,
+}
+
+#[derive(Default)]
+struct Key {
+    busy: usize,
+    waiting: VecDeque<oneshot::Sender<Permit>>,
+}
+
+/// The right to one worker.
+pub(crate) struct Permit {
+    shared: Arc<Shared>,
+    key: String,
+}
+
+impl Pool {
+    /// No worker runs before the first is needed.
+    pub fn new(options: Options) -> Self {
+        Self(Arc::new(Shared { options, state: Mutex::default() }))
+    }
+
+    /// A worker for a while; waits in turn with the others.
+    pub async fn lease(&self, key: &str) -> Session {
+        loop {
+            let turn = {
+                let mut state = self.0.lock();
+                if state.turns.is_empty() && state.may_begin(key, &self.0.options) {
+                    state.begin(key);
+                    return Session::new(Permit { shared: Arc::clone(&self.0), key: key.to_owned() });
+                }
+                let (sender, turn) = oneshot::channel();
+                state.wait(key, sender);
+                turn
+            };
+            // Those who wait may all be of keys that have their share already.
+            self.0.hand_out();
+            if let Ok(permit) = turn.await {
+                return Session::new(permit);
+            }
+        }
+    }
+
+    /// Whether the code runs and defines `transform`. `key` is who asks.
+    pub async fn check(&self, key: &str, script: &Script) -> Result<(), Failure> {
+        let mut session = self.lease(key).await;
+        blocking(|| session.load(script))
+    }
+}
+
+/// Runs what waits for a worker's pipe without keeping a core of the runtime.
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        Ok(_) | Err(_) => work(),
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives turns to those who wait, as long as there are workers for them.
+    fn hand_out(self: &Arc<Self>) {
+        loop {
+            let next = self.lock().next(&self.options);
+            let Some((key, sender)) = next else { return };
+            // A permit whose receiver is gone is dropped here, and handed out again.
+            let _ = sender.send(Permit { shared: Arc::clone(self), key });
+        }
+    }
+}
+
+impl State {
+    fn may_begin(&self, key: &str, options: &Options) -> bool {
+        let share = (options.processes / 2).max(1);
+        self.busy < options.processes.max(1) && self.keys.get(key).is_none_or(|key| key.busy < share)
+    }
+
+    fn begin(&mut self, key: &str) {
+        self.busy += 1;
+        self.keys.entry(key.to_owned()).or_default().busy += 1;
+    }
+
+    fn wait(&mut self, key: &str, sender: oneshot::Sender<Permit>) {
+        let waiting = &mut self.keys.entry(key.to_owned()).or_default().waiting;
+        waiting.push_back(sender);
+        if waiting.len() == 1 {
+            self.turns.push_back(key.to_owned());
+        }
+    }
+
+    /// Whose turn it is, if there is a worker for it; that key has begun.
+    fn next(&mut self, options: &Options) -> Option<(String, oneshot::Sender<Permit>)> {
+        for _ in 0..self.turns.len() {
+            let name = self.turns.pop_front()?;
+            if !self.may_begin(&name, options) {
+                self.turns.push_back(name);
+                continue;
+            }
+            let key = self.keys.get_mut(&name)?;
+            let sender = std::iter::from_fn(|| key.waiting.pop_front()).find(|sender| !sender.is_closed());
+            if !key.waiting.is_empty() {
+                self.turns.push_back(name.clone());
+            }
+            match sender {
+                Some(sender) => {
+                    self.begin(&name);
+                    return Some((name, sender));
+                }
+                None => self.forget(&name),
+            }
+        }
+        None
+    }
+
+    fn end(&mut self, key: &str) {
+        self.busy = self.busy.saturating_sub(1);
+        if let Some(key) = self.keys.get_mut(key) {
+            key.busy = key.busy.saturating_sub(1);
+        }
+        self.forget(key);
+    }
+
+    /// Keys that neither work nor wait take up nothing.
+    fn forget(&mut self, key: &str) {
+        if self.keys.get(key).is_some_and(|key| key.busy == 0 && key.waiting.is_empty()) {
+            self.keys.remove(key);
+        }
+    }
+}
+
+impl Permit {
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// The worker that was used last, or a new one.
+    pub fn process(&self) -> std::io::Result<Process> {
+        let idle = self.shared.lock().idle.pop();
+        match idle {
+            Some(process) => Ok(process),
+            None => Process::start(&self.shared.options.program, self.shared.options.limits),
+        }
+    }
+
+    /// A worker that is of use to the next.
+    pub fn give_back(&self, process: Process) {
+        self.shared.lock().idle.push(process);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.shared.lock().end(&self.key);
+        self.shared.hand_out();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn pool(processes: usize) -> Pool {
+        Pool::new(Options { program: PathBuf::from("/nowhere"), limits: Limits::default(), processes })
+    }
+
+    /// Whether a lease is given at once.
+    macro_rules! ready {
+        ($lease:expr) => {
+            match $lease.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(session) => Some(session),
+                Poll::Pending => None,
+            }
+        };
+    }
+
+    #[test]
+    fn one_key_has_half_of_the_workers_at_most() {
+        let pool = pool(4);
+        let mut greedy: Vec<_> = (0..10).map(|_| Box::pin(pool.lease("greedy"))).collect();
+        let mut held: Vec<_> = greedy.iter_mut().filter_map(|lease| ready!(lease)).collect();
+        assert_eq!(held.len(), 2);
+        let mut other = pin!(pool.lease("other"));
+        let other = ready!(other).expect("the others do not wait");
+        drop(other);
+        held.pop();
+        let next: Vec<_> = greedy.iter_mut().skip(2).filter_map(|lease| ready!(lease)).collect();
+        assert_eq!(next.len(), 1);
+    }
+
+    #[test]
+    fn keys_take_turns() {
+        let pool = pool(1);
+        let mut first = pin!(pool.lease("a"));
+        let first = ready!(first).unwrap();
+        let mut many: Vec<_> = (0..3).map(|_| Box::pin(pool.lease("a"))).collect();
+        assert!(many.iter_mut().all(|lease| ready!(lease).is_none()));
+        let mut other = Box::pin(pool.lease("b"));
+        assert!(ready!(other).is_none());
+        drop(first);
+        let second = ready!(many[0]).expect("the first in the queue");
+        assert!(ready!(other).is_none());
+        drop(second);
+        assert!(ready!(other).is_some(), "the other key, before the rest of the first one");
+    }
+
+    #[test]
+    fn who_gives_up_waiting_holds_up_nobody() {
+        let pool = pool(1);
+        let mut first = pin!(pool.lease("a"));
+        let first = ready!(first).unwrap();
+        let mut impatient: Vec<_> = (0..100).map(|_| Box::pin(pool.lease("a"))).collect();
+        assert!(impatient.iter_mut().all(|lease| ready!(lease).is_none()));
+        let mut patient = Box::pin(pool.lease("b"));
+        assert!(ready!(patient).is_none());
+        drop(impatient);
+        drop(first);
+        drop(ready!(patient).expect("its turn has come"));
+        assert!(pool.0.lock().keys.is_empty() && pool.0.lock().turns.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_nobodys_code() {
+        let pool = pool(1);
+        let mut lease = pin!(pool.lease("a"));
+        let failed = ready!(lease).unwrap().call(&Script::new("const transform = () => 1"), "1", "{}").output;
+        assert_eq!(failed.unwrap_err().kind, crate::failure::Kind::Unavailable);
+    }
+}

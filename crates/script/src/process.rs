@@ -1,0 +1,177 @@
+//! One worker, seen from the service: asked over its pipes, with a time by which it has answered or is killed.
+
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
+
+use crate::limits::Limits;
+use crate::script::Script;
+use crate::wire::{Answer, LARGEST, Outcome, Request};
+use crate::worker;
+
+/// Scripts that a worker is taken to know; it says when it does not.
+const KNOWN: usize = 1_000;
+/// The kernel's signal for a process that has used up its time.
+const OUT_OF_TIME: i32 = 24;
+
+/// A running worker. Dropped, it is killed.
+pub(crate) struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    known: HashSet<[u8; 32]>,
+    /// Time on a core that it had had by its last answer.
+    used: Duration,
+}
+
+/// Why there is no answer. The process is of no use any more.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// It has not answered in time. It was on a core for so long.
+    Late { on_core: Option<Duration> },
+    /// It used up its time, and the kernel ended it.
+    OutOfTime,
+    /// It is gone.
+    Gone(String),
+}
+
+impl Process {
+    /// Starts `program` as a worker: without environment, files, or a place among the service's own processes.
+    pub fn start(program: &Path, limits: Limits) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg(worker::COMMAND).args(worker::arguments(limits)).env_clear().current_dir("/").process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("the worker has no pipes"));
+        };
+        let process = Self { child, input, output, known: HashSet::new(), used: Duration::ZERO };
+        ioctl_fionbio(&process.input, true)?;
+        ioctl_fionbio(&process.output, true)?;
+        Ok(process)
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs a script, or only loads it, on at most `allowed` on a core and `wall` in all.
+    pub fn ask(
+        &mut self,
+        script: &Script,
+        on: Option<(&str, &str)>,
+        allowed: Duration,
+        wall: Duration,
+    ) -> Result<Answer, Broken> {
+        let end = Instant::now() + wall;
+        let allowed = u64::try_from(allowed.as_nanos()).unwrap_or(u64::MAX);
+        let mut known = on.is_some() && self.known.contains(&script.hash);
+        loop {
+            let code = (!known).then_some(script.code.as_str());
+            let frame = Request { allowed, hash: script.hash, code, on }.encode();
+            let answer = self.exchange(&frame, end).map_err(|error| self.broken(&error))?;
+            let Some(answer) = Answer::decode(&answer) else {
+                return Err(Broken::Gone("the worker gave an answer that is none".to_owned()));
+            };
+            if answer.outcome == Outcome::Unknown && known {
+                known = false;
+                continue;
+            }
+            if self.known.len() >= KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(script.hash);
+            self.used = Duration::from_nanos(answer.total);
+            return Ok(answer);
+        }
+    }
+
+    fn exchange(&mut self, frame: &[u8], end: Instant) -> io::Result<Vec<u8>> {
+        let mut rest = frame;
+        while !rest.is_empty() {
+            match self.input.write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.input, PollFlags::OUT, end)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut length = [0; 4];
+        self.read(&mut length, end)?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > LARGEST {
+            return Err(io::Error::other("the worker gave an answer beyond all bounds"));
+        }
+        let mut answer = vec![0; length];
+        self.read(&mut answer, end)?;
+        Ok(answer)
+    }
+
+    fn read(&mut self, mut buffer: &mut [u8], end: Instant) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.output.read(buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => buffer = &mut buffer[read..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.output, PollFlags::IN, end)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&mut self, error: &io::Error) -> Broken {
+        if error.kind() == io::ErrorKind::TimedOut {
+            let used = on_core(self.id()).map(|used| used.saturating_sub(self.used));
+            self.end();
+            return Broken::Late { on_core: used };
+        }
+        let status = self.end();
+        match status.as_ref().and_then(ExitStatus::signal) {
+            Some(OUT_OF_TIME) => Broken::OutOfTime,
+            _ => Broken::Gone(status.map_or_else(|| error.to_string(), |status| status.to_string())),
+        }
+    }
+
+    /// Kills what is still there, and gives how it ended: by itself, if it was gone already.
+    fn end(&mut self) -> Option<ExitStatus> {
+        let _ = self.child.kill();
+        self.child.wait().ok()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Waits until the pipe can be used, or fails with `TimedOut`.
+fn wait(pipe: &impl AsFd, what: PollFlags, end: Instant) -> io::Result<()> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+    match poll(&mut [PollFd::new(pipe, what)], Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How long a process has been on a core, in the hundredths of a second that Linux counts; `None` elsewhere.
+fn on_core(id: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Duration::from_millis((user + system) * 10))
+}

@@ -1,0 +1,146 @@
+//! Runs adapters' code, here and now: what a worker does. It bounds memory and the time of loops; what bounds the built-in
+//! functions, which do not stop when they are told to, is the end of the worker.
+//!
+//! Every message sees a world of its own. Making one takes a while, so a world is frozen after it was made and serves
+//! all messages of a script, whose code is compiled once as a function that makes everything in it anew. Code that
+//! such a world refuses, because it changes what is built in, runs in a fresh world each time: only speed tells the two apart.
+
+pub(crate) mod clock;
+mod position;
+mod world;
+
+use std::time::Duration;
+
+use crate::digits::Digits;
+use crate::failure::{Failure, Kind};
+use crate::limits::Limits;
+use crate::wire::{Log, Outcome};
+use world::World;
+
+/// Scripts that are kept ready.
+const KEPT: usize = 32;
+/// Words of code that could tell a frozen world from a fresh one without failing in it.
+const TELLING: [&str; 10] = [
+    "globalThis",
+    "prototype",
+    "__proto__",
+    "Reflect",
+    "constructor",
+    "isFrozen",
+    "isSealed",
+    "isExtensible",
+    "getOwnPropertyDescriptor",
+    "arguments",
+];
+
+/// The scripts of one worker.
+pub(crate) struct Sandbox {
+    limits: Limits,
+    /// The least recently used first.
+    scripts: Vec<Script>,
+}
+
+struct Script {
+    hash: [u8; 32],
+    code: String,
+    way: Way,
+}
+
+/// In what worlds a script runs.
+enum Way {
+    /// In this one, again and again.
+    Frozen(Box<World>),
+    /// In a frozen one that has to be made.
+    ToBeFrozen,
+    /// In a fresh one each time.
+    Fresh,
+}
+
+/// What a call came to.
+pub(crate) struct Called {
+    pub logs: Vec<Log>,
+    pub outcome: Outcome,
+}
+
+impl Sandbox {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, scripts: Vec::new() }
+    }
+
+    /// Makes a script known. Errors when its code does not run, or defines no `transform`.
+    pub fn load(&mut self, hash: [u8; 32], code: &str, allowed: Duration) -> Result<(), Failure> {
+        self.scripts.retain(|script| script.hash != hash);
+        World::fresh(self.limits, allowed, code)?;
+        let way = if TELLING.iter().any(|word| code.contains(word)) { Way::Fresh } else { Way::ToBeFrozen };
+        if self.scripts.len() >= KEPT {
+            self.scripts.remove(0);
+        }
+        self.scripts.push(Script { hash, code: code.to_owned(), way });
+        Ok(())
+    }
+
+    /// Runs a script on an input and a context, JSON texts.
+    pub fn call(&mut self, hash: &[u8; 32], input: &str, context: &str, allowed: Duration) -> Called {
+        let Some(place) = self.scripts.iter().position(|script| script.hash == *hash) else {
+            return Called { logs: Vec::new(), outcome: Outcome::Unknown };
+        };
+        let script = self.scripts.remove(place);
+        self.scripts.push(script);
+        let Some(script) = self.scripts.last_mut() else {
+            return Called { logs: Vec::new(), outcome: Outcome::Unknown };
+        };
+        let digits = Digits::of(input);
+        let (mut logs, output) = script.run(self.limits, [input, context], digits.infinite(), allowed);
+        let output = output.and_then(|output| match output {
+            Some(output) => digits.restore(output).map(Some).map_err(|message| Failure::new(Kind::Thrown, message)),
+            None => Ok(None),
+        });
+        logs.shrink_to_fit();
+        Called { logs, outcome: output.map_or_else(Outcome::Failed, Outcome::Output) }
+    }
+}
+
+type Ran = (Vec<Log>, Result<Option<String>, Failure>);
+
+impl Script {
+    fn run(&mut self, limits: Limits, documents: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
+        let begun = clock::used();
+        if matches!(self.way, Way::ToBeFrozen) {
+            self.way = match World::frozen(limits, allowed, &self.code) {
+                Ok(world) => Way::Frozen(Box::new(world)),
+                // Strict code is another language.
+                Err(_) => Way::Fresh,
+            };
+        }
+        if let Way::Frozen(world) = &mut self.way {
+            let ran = world.run(documents, infinite, allowed);
+            let clean = world.is_clean();
+            match &ran.1 {
+                Ok(_) if clean => return ran,
+                Ok(_) => {
+                    self.way = Way::ToBeFrozen;
+                    return ran;
+                }
+                Err(failure) if failure.kind == Kind::Time => {
+                    self.way = Way::ToBeFrozen;
+                    return ran;
+                }
+                // Memory may be what earlier messages left to be collected, and what is thrown may be the ice.
+                Err(failure) if failure.kind == Kind::Memory || !clean => self.way = Way::ToBeFrozen,
+                Err(_) => {}
+            }
+        }
+        let left = allowed.saturating_sub(clock::used().saturating_sub(begun));
+        let ran = match World::fresh(limits, left, &self.code) {
+            Ok(mut world) => world.run(documents, infinite, left),
+            Err(failure) => (Vec::new(), Err(failure)),
+        };
+        if ran.1.is_ok() && !matches!(self.way, Way::ToBeFrozen) {
+            self.way = Way::Fresh;
+        }
+        ran
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! One JavaScript world with an adapter's code in it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rquickjs::context::EvalOptions;
+use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Error, Function, Object, Persistent, Runtime, Value};
+
+use super::Ran;
+use super::clock::Clock;
+use super::position;
+use crate::failure::{Failure, Kind};
+use crate::limits::Limits;
+use crate::wire::Log;
+
+const PRELUDE: &str = include_str!("prelude.js");
+const FREEZE: &str = include_str!("freeze.js");
+/// The file name that our own code runs under.
+const OURS: &str = "kanat.js";
+/// What a frozen world's code is wrapped in: everything in it is made anew by each call. One line stands above the code.
+const AROUND: (&str, &str) = ("(function () { \"use strict\";\n", "\n;return transform; })");
+/// How deep the engine's own stack may get.
+const STACK: usize = 1 << 20;
+/// What one call may log; what is more is left out, and said to be.
+const LOGS: (usize, usize) = (100, 16 << 10);
+
+pub(super) struct World {
+    // Dropped before the runtime that they live in.
+    tools: Tools,
+    /// `transform` of a fresh world, what makes it in a frozen one.
+    code: Persistent<Function<'static>>,
+    context: Context,
+    runtime: Runtime,
+    clock: Rc<Clock>,
+    logs: Rc<RefCell<Vec<Log>>>,
+    /// Lines above the code.
+    above: u32,
+    limits: Limits,
+}
+
+/// What the prelude gives.
+struct Tools {
+    call: Persistent<Function<'static>>,
+    written: Persistent<Function<'static>>,
+}
+
+impl World {
+    /// A world for one message. Errors when the code does not run, or defines no `transform`.
+    pub fn fresh(limits: Limits, allowed: Duration, code: &str) -> Result<Self, Failure> {
+        Self::new(limits, allowed, "call", 0, |ctx| {
+            eval::<Value>(ctx, code, position::FILE)?;
+            eval::<Value>(ctx, "typeof transform === 'function' ? transform : undefined", OURS)
+        })
+    }
+
+    /// A world for any number of messages. Errors when the code is not right in strict mode, too.
+    pub fn frozen(limits: Limits, allowed: Duration, code: &str) -> Result<Self, Failure> {
+        Self::new(limits, allowed, "made", 1, |ctx| {
+            eval::<Function>(ctx, FREEZE, OURS)?.call::<_, ()>(())?;
+            eval::<Value>(ctx, &format!("{}{code}{}", AROUND.0, AROUND.1), position::FILE)
+        })
+    }
+
+    fn new(
+        limits: Limits,
+        allowed: Duration,
+        call: &str,
+        above: u32,
+        load: impl for<'js> FnOnce(&Ctx<'js>) -> rquickjs::Result<Value<'js>>,
+    ) -> Result<Self, Failure> {
+        let broken = |error: Error| Failure::unavailable(error);
+        let runtime = Runtime::new().map_err(broken)?;
+        runtime.set_memory_limit(limits.memory);
+        runtime.set_max_stack_size(STACK);
+        let clock = Rc::new(Clock::default());
+        clock.start(allowed);
+        let ticking = Rc::clone(&clock);
+        runtime.set_interrupt_handler(Some(Box::new(move || ticking.is_over())));
+        let context = Context::full(&runtime).map_err(broken)?;
+        let logs = Rc::new(RefCell::new(Vec::new()));
+        let made = context.with(|ctx| {
+            let tools = prelude(&ctx, &logs).catch(&ctx);
+            let tools = tools.map_err(|caught| failure(caught, &clock, above, limits))?;
+            let made = load(&ctx).catch(&ctx);
+            let made = made.map_err(|caught| failure(caught, &clock, above, limits))?;
+            let Some(function) = made.into_function() else {
+                return Err(Failure::new(Kind::Code, "the code has no function transform(input, context)"));
+            };
+            let keep = |name: &str| tools.get(name).map(|tool: Function| Persistent::save(&ctx, tool)).map_err(broken);
+            let tools = Tools { call: keep(call)?, written: keep("written")? };
+            Ok((tools, Persistent::save(&ctx, function)))
+        });
+        let (tools, code) = made.map_err(|failure| match failure.kind {
+            Kind::Thrown => Failure { kind: Kind::Code, ..failure },
+            Kind::Code | Kind::Time | Kind::Memory | Kind::Unavailable => failure,
+        })?;
+        Ok(Self { tools, code, context, runtime, clock, logs, above, limits })
+    }
+
+    /// Runs the code on input and context. Gives JSON, nothing for undefined.
+    pub fn run(&mut self, [input, context]: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
+        self.clock.start(allowed);
+        self.logs.borrow_mut().clear();
+        let outcome = self.context.with(|ctx| {
+            let run = || {
+                let call = self.tools.call.clone().restore(&ctx)?;
+                let output: Value = call.call((self.code.clone().restore(&ctx)?, input, context, infinite))?;
+                let Some(promise) = output.as_promise() else {
+                    return text(output);
+                };
+                let settled: Value = promise.finish()?;
+                text(self.tools.written.clone().restore(&ctx)?.call((settled, infinite))?)
+            };
+            run().catch(&ctx).map_err(|caught| failure(caught, &self.clock, self.above, self.limits))
+        });
+        (std::mem::take(&mut *self.logs.borrow_mut()), outcome)
+    }
+
+    /// Whether nothing of the last message is left to be run.
+    pub fn is_clean(&self) -> bool {
+        !self.runtime.is_job_pending()
+    }
+}
+
+fn text(output: Value<'_>) -> rquickjs::Result<Option<String>> {
+    output.into_string().map(|text| text.to_string()).transpose()
+}
+
+fn eval<'js, V: rquickjs::FromJs<'js>>(ctx: &Ctx<'js>, code: &str, file: &str) -> rquickjs::Result<V> {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.filename = Some(file.to_owned());
+    ctx.eval_with_options(code, options)
+}
+
+/// Runs the prelude, and gives its tools.
+fn prelude<'js>(ctx: &Ctx<'js>, logs: &Rc<RefCell<Vec<Log>>>) -> rquickjs::Result<Object<'js>> {
+    let logs = Rc::clone(logs);
+    let log = move |level: String, message: String| {
+        let mut logs = logs.borrow_mut();
+        let bytes: usize = logs.iter().map(|log: &Log| log.message.len()).sum();
+        if logs.len() < LOGS.0 && bytes + message.len() <= LOGS.1 {
+            logs.push(Log { level, message });
+        } else if logs.last().is_some_and(|last| last.level != LEFT_OUT.0) {
+            logs.push(Log { level: LEFT_OUT.0.to_owned(), message: LEFT_OUT.1.to_owned() });
+        }
+    };
+    eval::<Function>(ctx, PRELUDE, OURS)?.call((Function::new(ctx.clone(), log)?,))
+}
+
+const LEFT_OUT: (&str, &str) = ("kanat", "further lines are left out");
+
+/// What went wrong, in words; with the place in the code where that is known.
+fn failure(caught: CaughtError<'_>, clock: &Clock, above: u32, limits: Limits) -> Failure {
+    if clock.was_stopped() {
+        let place = match &caught {
+            CaughtError::Exception(exception) => exception.stack().and_then(|stack| position::of(&stack, above)),
+            CaughtError::Value(_) | CaughtError::Error(_) => None,
+        };
+        return Failure { position: place, ..Failure::new(Kind::Time, "the adapter used up its time") };
+    }
+    let out_of_memory = || {
+        let message = format!("the adapter used up its memory of {} MiB", limits.memory >> 20);
+        Failure::new(Kind::Memory, message)
+    };
+    match caught {
+        CaughtError::Exception(exception) => {
+            let message = exception.message().unwrap_or_default();
+            if message == "out of memory" {
+                return out_of_memory();
+            }
+            let stack = exception.stack().unwrap_or_default();
+            let name: Option<String> = exception.get("name").ok();
+            let message = match name.filter(|name| !name.is_empty()) {
+                Some(name) if message.is_empty() => name,
+                Some(name) => format!("{name}: {message}"),
+                None => message,
+            };
+            Failure { position: position::of(&stack, above), ..Failure::new(Kind::Thrown, cut(message)) }
+        }
+        // The engine throws null when there is no memory left for an error.
+        CaughtError::Value(value) if value.is_null() => out_of_memory(),
+        CaughtError::Value(value) => {
+            let shown = value.ctx().json_stringify(value.clone()).ok().flatten();
+            let shown = shown.and_then(|shown| shown.to_string().ok()).unwrap_or_else(|| value.type_name().to_string());
+            Failure::new(Kind::Thrown, cut(format!("the adapter threw {shown}")))
+        }
+        CaughtError::Error(Error::WouldBlock) => {
+            Failure::new(Kind::Thrown, "the promise that the adapter gave is never settled")
+        }
+        CaughtError::Error(Error::Allocation) => out_of_memory(),
+        CaughtError::Error(error) => Failure::new(Kind::Thrown, error.to_string()),
+    }
+}
+
+/// Messages are the code's, and of any length.
+fn cut(mut message: String) -> String {
+    const LONGEST: usize = 1_000;
+    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}

@@ -1,0 +1,130 @@
+//! A worker in the hands of one caller: its calls share the time that one call may take.
+
+use std::time::{Duration, Instant};
+
+use crate::failure::{Failure, Kind};
+use crate::pool::Permit;
+use crate::process::{Broken, Process};
+use crate::script::Script;
+use crate::wire::{Answer, Log, Outcome};
+
+/// What a worker may take beyond its time on a core before it is killed.
+const GRACE: Duration = Duration::from_millis(800);
+/// A worker that was killed after less of its time than this had no core: that was not its code's doing.
+const STARVED: u32 = 10;
+
+/// One worker for a while; the pool has it back when this is dropped.
+pub struct Session {
+    // Given back before the permit is.
+    process: Option<Process>,
+    permit: Permit,
+    /// What is left of the time on a core, and of that until the worker is killed.
+    left: (Duration, Duration),
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    /// JSON; nothing when the adapter gave undefined.
+    pub output: Result<Option<String>, Failure>,
+    pub logs: Vec<Log>,
+}
+
+impl Session {
+    pub(crate) fn new(permit: Permit) -> Self {
+        let cpu = permit.options().limits.cpu;
+        Self { process: None, permit, left: (cpu, cpu + GRACE) }
+    }
+
+    /// Goes on with what another session of the same message has left of its time.
+    pub fn set_time_left(&mut self, left: (Duration, Duration)) {
+        self.left = left;
+    }
+
+    /// What is left of its time.
+    pub fn time_left(&self) -> (Duration, Duration) {
+        self.left
+    }
+
+    /// Runs a script on an input and a context, JSON texts. Blocks until the worker has answered or is killed.
+    pub fn call(&mut self, script: &Script, input: &str, context: &str) -> Called {
+        match self.ask(script, Some((input, context))) {
+            Ok(Answer { outcome: Outcome::Output(output), logs, .. }) => Called { output: Ok(output), logs },
+            Ok(Answer { outcome: Outcome::Failed(failure), logs, .. }) => {
+                Called { output: Err(self.worded(failure)), logs }
+            }
+            Ok(Answer { outcome: Outcome::Unknown, logs, .. }) => {
+                Called { output: Err(Failure::unavailable("its worker does not know it")), logs }
+            }
+            Err(failure) => Called { output: Err(failure), logs: Vec::new() },
+        }
+    }
+
+    /// Whether the code runs and defines `transform`.
+    pub fn load(&mut self, script: &Script) -> Result<(), Failure> {
+        match self.ask(script, None)?.outcome {
+            Outcome::Output(_) | Outcome::Unknown => Ok(()),
+            Outcome::Failed(failure) => Err(self.worded(failure)),
+        }
+    }
+
+    /// The worker's process id, when there is one.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    fn ask(&mut self, script: &Script, on: Option<(&str, &str)>) -> Result<Answer, Failure> {
+        if self.left.0.is_zero() || self.left.1.is_zero() {
+            return Err(self.out_of_time(""));
+        }
+        // A worker may have died while it was idle, or by another hand: the next one is to tell.
+        let mut gone = String::new();
+        for _ in 0..3 {
+            let mut process = match self.process.take() {
+                Some(process) => process,
+                None => self.permit.process().map_err(Failure::unavailable)?,
+            };
+            let begun = Instant::now();
+            let answer = process.ask(script, on, self.left.0, self.left.1);
+            self.left.1 = self.left.1.saturating_sub(begun.elapsed());
+            match answer {
+                Ok(answer) => {
+                    self.left.0 = self.left.0.saturating_sub(Duration::from_nanos(answer.used));
+                    self.process = Some(process);
+                    return Ok(answer);
+                }
+                Err(Broken::Late { on_core }) if on_core.is_some_and(|used| used < self.left.0 / STARVED) => {
+                    self.left = (Duration::ZERO, Duration::ZERO);
+                    return Err(Failure::unavailable("its worker got no time on a core"));
+                }
+                Err(Broken::Late { .. } | Broken::OutOfTime) => {
+                    self.left = (Duration::ZERO, Duration::ZERO);
+                    return Err(self.out_of_time(" in a built-in function"));
+                }
+                Err(Broken::Gone(how)) => gone = how,
+            }
+        }
+        Err(Failure::new(Kind::Thrown, format!("the adapter ended the process that ran it ({gone})")))
+    }
+
+    /// A worker knows how much it was allowed, not how much there was.
+    fn worded(&self, failure: Failure) -> Failure {
+        match failure.kind {
+            Kind::Time => Failure { position: failure.position, ..self.out_of_time("") },
+            Kind::Code | Kind::Thrown | Kind::Memory | Kind::Unavailable => failure,
+        }
+    }
+
+    fn out_of_time(&self, place: &str) -> Failure {
+        let allowed = self.permit.options().limits.cpu;
+        Failure::new(Kind::Time, format!("the adapter used up its time of {} ms{place}", allowed.as_millis()))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take() {
+            self.permit.give_back(process);
+        }
+    }
+}
