@@ -5,13 +5,17 @@ mod text;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_json::{decode, members};
+use kanat_model::FieldError;
 use serde::Deserialize;
+
+use crate::entry::parsed;
+use crate::schema::{self, Schema};
 
 /// Something that an instance of an entry can do.
 ///
 /// The request schema describes all params of a call as one object. Those that `path` and `headers` name go there, those
 /// of `query` into the query; the others are what `body` says.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
     /// Unique in the entry; a step names it as `<entry>.<slug>`.
@@ -24,7 +28,7 @@ pub struct Action {
     pub method: String,
     /// Under the base URL; `{param}` stands for a param as one segment, `{+param}` for one that may hold slashes.
     pub path: String,
-    /// Params that go into the query; the others too where there is no body.
+    /// Params that go into the query; the others too where there is no body. Of `+param` its members do.
     #[serde(default)]
     pub query: Vec<String>,
     /// Headers of every call, names with texts in which `{param}` stands for a param. One whose params are missing is left out.
@@ -42,6 +46,35 @@ pub struct Action {
     /// The params that have a default, each with the JSON text of it; told from the request schema.
     #[serde(skip)]
     pub(crate) defaults: Vec<(String, String)>,
+    #[serde(skip)]
+    schema: Option<Schema>,
+    #[serde(skip)]
+    refusal: Option<Refusal>,
+}
+
+/// How a provider that answers everything with 200 says no.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Refusal {
+    /// The member of the answer that tells.
+    member: String,
+    /// Its value, when the call was refused.
+    is: serde_json::Value,
+    /// The member that says why.
+    #[serde(default)]
+    message: String,
+}
+
+impl Refusal {
+    /// Why the call was refused, when this answer says that it was.
+    pub(crate) fn told_by(&self, body: &[u8]) -> Option<String> {
+        let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+        if answer.get(&self.member) != Some(&self.is) {
+            return None;
+        }
+        let why = answer.get(&self.message).and_then(serde_json::Value::as_str).unwrap_or("it does not say why");
+        Some(format!("the provider refused the call: {why}"))
+    }
 }
 
 /// What becomes of the params that go neither into the path nor into the query nor into a header.
@@ -91,6 +124,30 @@ impl Action {
         }
     }
 
+    /// What its file leaves to be told: schemas read, defaults found.
+    pub(crate) fn complete(&mut self, refusal: Option<&Refusal>) -> Result<(), String> {
+        let request = parsed(&self.request_schema);
+        self.defaults = schema::defaults(&request);
+        self.schema = Some(Schema::new(request).map_err(|why| format!("request_schema {why}"))?);
+        Schema::new(parsed(&self.response_schema)).map_err(|why| format!("response_schema {why}"))?;
+        self.refusal = refusal.cloned();
+        Ok(())
+    }
+
+    /// What is wrong with params by the request schema, each fault under its path from `params`.
+    pub fn check(&self, params: &str) -> Vec<FieldError> {
+        let Some(schema) = &self.schema else { return Vec::new() };
+        match serde_json::from_str(params) {
+            Ok(params) => schema.faults(&params, "params"),
+            Err(_) => vec![FieldError::new("params", "hold a number or a nesting that cannot be checked")],
+        }
+    }
+
+    /// Why the provider refused, when an answer with a status of success says so in its body.
+    pub fn refusal(&self, body: &[u8]) -> Option<String> {
+        self.refusal.as_ref()?.told_by(body)
+    }
+
     /// The call for these params, a JSON object that has been checked. Numbers in the body keep their digits.
     pub fn call(&self, params: &str) -> Result<Call, ParamError> {
         let method = Method::from_bytes(self.method.as_bytes())
@@ -98,7 +155,7 @@ impl Action {
         let mut params = Params::new(members(params), &self.defaults);
         let mut endpoint = self.fill_path(&mut params)?;
         let mut headers = self.fill_headers(&mut params)?;
-        let (mut rest, mut query) = params.split(&self.query);
+        let (mut rest, mut query) = params.split(|name| self.query_params().any(|known| known == name));
         let body = match self.body() {
             Body::None => {
                 query.append(&mut rest);
@@ -113,11 +170,29 @@ impl Action {
                 body.map(|body| ("application/json", body))
             }
         };
-        text::write_query(&query, &mut endpoint);
+        text::write_query(&self.spread(query), &mut endpoint);
         if let Some((kind, _)) = &body {
             headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
         }
         Ok(Call { method, endpoint, headers, body: body.map(|(_, body)| body) })
+    }
+
+    /// Puts the members of those params that the query names with a plus in their place.
+    fn spread<'p>(&self, query: Vec<(String, &'p str)>) -> Vec<(String, &'p str)> {
+        let mut spread = Vec::with_capacity(query.len());
+        for (name, value) in query {
+            if self.query.iter().any(|known| known.strip_prefix('+') == Some(&name)) {
+                spread.extend(members(value).into_iter().map(|(key, value)| (decode(key).into_owned(), value)));
+            } else {
+                spread.push((name, value));
+            }
+        }
+        spread
+    }
+
+    /// The names of the params that go into the query, where the action says so.
+    pub(crate) fn query_params(&self) -> impl Iterator<Item = &str> {
+        self.query.iter().map(|name| name.strip_prefix('+').unwrap_or(name))
     }
 
     /// The names of the params that the path takes, and whether each may hold slashes.
@@ -182,11 +257,11 @@ impl<'p> Params<'p> {
         self.members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 
-    /// What is not used yet: the params that `named` does not name, and those that it does.
-    fn split(self, named: &[String]) -> (Vec<(String, &'p str)>, Vec<(String, &'p str)>) {
+    /// What is not used yet: the params that are not `named`, and those that are.
+    fn split(self, named: impl Fn(&str) -> bool) -> (Vec<(String, &'p str)>, Vec<(String, &'p str)>) {
         let used = self.used;
         let rest = self.members.into_iter().filter(|(key, _)| !used.contains(key));
-        rest.partition(|(key, _)| !named.contains(key))
+        rest.partition(|(key, _)| !named(key))
     }
 }
 

@@ -8,8 +8,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::auth::Auth;
 use crate::base_url;
-use crate::entry::{Auth, Entry};
+use crate::entry::Entry;
 use crate::redact::is_secret_header;
 
 /// A configured connector. Its `Debug` shows no config.
@@ -21,16 +22,33 @@ pub struct Instance {
     config_json: Box<[u8]>,
     base_url: Url,
     headers: HeaderMap,
+    /// Those of the entry, for requests that lack them.
+    default_headers: HeaderMap,
     credentials: Credentials,
     secrets: Vec<String>,
+    limits: Limits,
+}
+
+/// What the instance takes from all flows together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// The steady rate; none when neither config nor provider has one.
+    pub requests_per_second: Option<f64>,
+    /// Calls at the same time.
+    pub concurrency: Option<u32>,
 }
 
 /// What goes into every request.
 #[derive(Clone)]
 enum Credentials {
     None,
+    /// There is no access token: nobody has connected the instance yet.
+    Missing,
     Header(HeaderName, HeaderValue),
-    Query { name: String, value: String },
+    Query {
+        name: String,
+        value: String,
+    },
 }
 
 impl Instance {
@@ -58,9 +76,23 @@ impl Instance {
             config_json: config_json.as_bytes().into(),
             base_url,
             headers: config.headers()?,
+            default_headers: config.default_headers()?,
             credentials,
             secrets: config.secrets(derived),
+            limits: config.limits(),
         })
+    }
+
+    /// The instance with the access token that its OAuth2 client holds, which is its credential from then on and stands
+    /// in its config as `access_token`.
+    pub fn with_access_token(mut self, token: &str) -> Result<Self, String> {
+        let mut config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
+        config.insert("access_token".to_owned(), token.into());
+        self.config_json = Value::Object(config).to_string().into_bytes().into();
+        self.credentials = in_header(header::AUTHORIZATION, format!("Bearer {token}"))?.0;
+        self.secrets.push(token.to_owned());
+        in_order_of_masking(&mut self.secrets);
+        Ok(self)
     }
 
     /// The instance's id.
@@ -88,18 +120,32 @@ impl Instance {
         self.base_url.as_str()
     }
 
-    /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it would leave it.
+    /// What it takes from all flows together: the config's bounds, else its provider's.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it would leave it, and
+    /// when there are no credentials to call it with.
     pub fn request_url(&self, endpoint: &str) -> Result<Url, String> {
+        if matches!(self.credentials, Credentials::Missing) {
+            let name = &self.name;
+            return Err(format!("the connector {name:?} has no access token: connect it by OAuth2 first"));
+        }
         base_url::join(&self.base_url, endpoint)
     }
 
-    /// Puts the instance's fixed headers and its credentials into a request. They replace headers of the same name.
+    /// Puts the instance's fixed headers and its credentials into a request. They replace headers of the same name; those
+    /// of its entry do not.
     pub fn apply_auth(&self, url: &mut Url, headers: &mut HeaderMap) {
+        for (name, value) in &self.default_headers {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
         match &self.credentials {
-            Credentials::None => {}
+            Credentials::None | Credentials::Missing => {}
             Credentials::Header(name, value) => {
                 headers.insert(name, value.clone());
             }
@@ -123,23 +169,26 @@ impl fmt::Debug for Instance {
 }
 
 /// A checked config.
-struct Config<'c> {
-    entry: &'static Entry,
-    values: &'c Map<String, Value>,
+pub(crate) struct Config<'c> {
+    pub(crate) entry: &'c Entry,
+    pub(crate) values: &'c Map<String, Value>,
 }
 
 impl Config<'_> {
     /// A field's text; its default, or the empty text, when it is left out.
-    fn text(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         let default = || self.entry.field(name).and_then(|field| field.default.as_deref());
         self.values.get(name).and_then(Value::as_str).or_else(default).unwrap_or_default()
     }
 
     /// `template` with each `{field}` replaced.
-    fn fill(&self, template: &str) -> String {
+    pub(crate) fn fill(&self, template: &str) -> String {
         let mut filled = template.to_owned();
         for field in &self.entry.fields {
-            filled = filled.replace(&format!("{{{}}}", field.name), self.text(&field.name));
+            let place = format!("{{{}}}", field.name);
+            if filled.contains(&place) {
+                filled = filled.replace(&place, &self.shown(&field.name));
+            }
         }
         filled
     }
@@ -153,9 +202,41 @@ impl Config<'_> {
         base_url::parse(&text).map_err(|why| format!("config.base_url {why}"))
     }
 
+    /// A field's text, its default, or the empty text: a number as its digits.
+    fn shown(&self, name: &str) -> String {
+        match self.values.get(name) {
+            Some(Value::Number(number)) => number.to_string(),
+            Some(_) | None => self.text(name).to_owned(),
+        }
+    }
+
+    fn default_headers(&self) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, template) in &self.entry.headers {
+            let text = self.fill(template);
+            let wrong = || format!("the config does not fit the header {name}");
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+            if !text.is_empty() {
+                headers.insert(key, HeaderValue::from_str(&text).map_err(|_| wrong())?);
+            }
+        }
+        Ok(headers)
+    }
+
+    fn limits(&self) -> Limits {
+        let provider = self.entry.rate_limit;
+        let rate = self.values.get("requests_per_second").and_then(Value::as_f64);
+        let concurrency =
+            self.values.get("concurrency").and_then(Value::as_u64).and_then(|at_once| at_once.try_into().ok());
+        Limits {
+            requests_per_second: rate.or_else(|| provider.map(|limit| limit.requests_per_second())),
+            concurrency: concurrency.or_else(|| provider?.concurrency),
+        }
+    }
+
     fn headers(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
-        for (name, value) in self.header_texts() {
+        for (name, value) in self.texts("headers") {
             let wrong = || format!("config.headers.{name} is not a header");
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let mut text = HeaderValue::from_str(value).map_err(|_| wrong())?;
@@ -165,8 +246,14 @@ impl Config<'_> {
         Ok(headers)
     }
 
-    fn header_texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        let members = self.values.get("headers").and_then(Value::as_object);
+    /// The members of a map, in copies.
+    pub(crate) fn pairs(&self, name: &str) -> impl Iterator<Item = (String, String)> {
+        self.texts(name).map(|(name, value)| (name.to_owned(), value.to_owned()))
+    }
+
+    /// The members of a map.
+    fn texts(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
+        let members = self.values.get(name).and_then(Value::as_object);
         members.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
     }
 
@@ -175,6 +262,12 @@ impl Config<'_> {
         match &self.entry.auth {
             Auth::Basic { username, password } => basic(&self.fill(username), &self.fill(password)),
             Auth::Bearer { token } => in_header(header::AUTHORIZATION, format!("Bearer {}", self.fill(token))),
+            Auth::Header { name, value } => {
+                let name = HeaderName::from_bytes(name.as_bytes())
+                    .map_err(|_| format!("the entry's header {name:?} is none of HTTP"))?;
+                in_header(name, self.fill(value))
+            }
+            Auth::OAuth2(_) => Ok((Credentials::Missing, None)),
             Auth::Configurable => self.chosen_credentials(),
         }
     }
@@ -199,13 +292,18 @@ impl Config<'_> {
 
     fn secrets(&self, derived: Option<String>) -> Vec<String> {
         let fields = self.entry.fields.iter().filter(|field| field.secret).map(|field| self.text(&field.name));
-        let headers = self.header_texts().filter(|(name, _)| is_secret_header(name)).map(|(_, value)| value);
+        let headers = self.texts("headers").filter(|(name, _)| is_secret_header(name)).map(|(_, value)| value);
         let mut secrets: Vec<String> = fields.chain(headers).map(str::to_owned).chain(derived).collect();
-        secrets.retain(|secret| !secret.is_empty());
-        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        secrets.dedup();
+        in_order_of_masking(&mut secrets);
         secrets
     }
+}
+
+/// Longest first, each once.
+fn in_order_of_masking(secrets: &mut Vec<String>) {
+    secrets.retain(|secret| !secret.is_empty());
+    secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    secrets.dedup();
 }
 
 fn basic(username: &str, password: &str) -> Result<(Credentials, Option<String>), String> {

@@ -5,13 +5,21 @@
 
 pub mod action;
 pub mod check;
+pub mod config;
 pub mod entry;
 pub mod instance;
+pub mod oauth2;
 pub mod redact;
+pub mod shape;
 
+mod auth;
 mod base_url;
+mod format;
+mod schema;
 
 pub use action::{Action, Call, ParamError};
-pub use entry::{ConfigField, Entry, FieldKind, entries, entry};
+pub use auth::ClientAuthentication;
+pub use config::{ConfigField, FieldKind};
+pub use entry::{Entry, RateLimit, TestCall, entries, entry};
 pub use instance::Instance;
 pub use redact::MASK;

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::entry::{ConfigField, Entry, FieldKind};
+use crate::config::{ConfigField, FieldKind};
+use crate::entry::Entry;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "********";

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the tasks of the workspace that are more than one cargo command. Each task is one file.
 
 mod bench;
+mod catalog;
 mod command;
 mod deny;
 mod lint;
@@ -18,6 +19,7 @@ usage: cargo xtask <task>
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
+  catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
   bench [OPTION...]  measure the release binary beside bare servers (--help lists the options)
 ";
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         "lint" => lint::run(),
         "tidy" => tidy::run(),
         "soak" => soak::run(rest),
+        "catalog" => catalog::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

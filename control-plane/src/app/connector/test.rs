@@ -31,7 +31,7 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     let config = Value::Object(super::config(app, &row)?).to_string();
     let entry = super::catalog_entry(&row.catalog_id)?;
     let instance = Instance::new(row.id.as_str(), row.name, &row.catalog_id, &config).map_err(Error::precondition)?;
-    let mut url = instance.request_url(&entry.test_endpoint).map_err(Error::precondition)?;
+    let mut url = instance.request_url(&entry.test.path).map_err(Error::precondition)?;
     let mut headers = HeaderMap::new();
     instance.apply_auth(&mut url, &mut headers);
     let request = outbound::Request { method: Method::GET, url, headers, body: Bytes::new(), timeout: TIMEOUT };

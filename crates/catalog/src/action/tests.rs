@@ -77,7 +77,11 @@ fn no_value_changes_which_call_it_is() {
     assert_eq!(shown(&file, r#"{"path": "src/a b.rs"}"#), "GET /contents/src/a%20b.rs");
     let dots = "path: must not be a segment of dots: it would be another path";
     assert_eq!(shown(&file, r#"{"path": "src/../../x"}"#), dots);
-    assert_eq!(shown(&file, r#"{"path": "/x"}"#), "path: must not be empty: it is part of the path");
+    assert_eq!(shown(&file, r#"{"path": "/x/"}"#), "GET /contents/x/");
+    for empty in ["", "/", "//x", "x//y"] {
+        let params = serde_json::json!({"path": empty}).to_string();
+        assert_eq!(shown(&file, &params), "path: must not be empty: it is part of the path", "{empty}");
+    }
 }
 
 #[test]
@@ -92,6 +96,53 @@ fn a_body_is_what_the_action_says() {
 
     let none = action(serde_json::json!({"body": "none"}));
     assert_eq!(shown(&none, r#"{"a": 1}"#), "POST /act?a=1");
+}
+
+#[test]
+fn any_request_can_be_made_of_an_http_instance() {
+    let params = r#"{"path": "/orders/7", "query": {"expand": ["a", "b"], "page": 2}, "body": [1.10, null]}"#;
+    let query = "orders/7?expand=a&expand=b&page=2";
+    assert_eq!(call("http", "post", params), format!("POST /{query} [1.10, null]"));
+    let read = r#"{"path": "orders/7", "query": {"expand": ["a", "b"], "page": 2}}"#;
+    assert_eq!(call("oauth2", "get", read), format!("GET /{query}"));
+    assert_eq!(call("http", "delete", r#"{"path": "orders/7"}"#), "DELETE /orders/7");
+}
+
+#[test]
+fn params_are_checked_by_the_request_schema() {
+    let check = |slug: &str, params: &str| -> Vec<String> {
+        let faults = entry("email-delivery").unwrap().action(slug).unwrap().check(params);
+        faults.into_iter().map(|fault| format!("{} {}", fault.field, fault.message)).collect()
+    };
+    assert_eq!(check("list-templates", r#"{"page_size": 10}"#), [""; 0]);
+    assert_eq!(
+        check("list-templates", r#"{"page_size": 0, "colour": "red"}"#),
+        [
+            "params.page_size must be at least 1",
+            "params.colour is not known here; there is generations, page_size, page_token"
+        ]
+    );
+    let mail = r#"{"personalizations": [{"to": [{"name": "Ada"}]}], "from": {"email": "a@b.example"}}"#;
+    assert_eq!(
+        check("send-email", mail),
+        ["params.personalizations[0].to[0].email is required", "params needs content or template_id"]
+    );
+    assert_eq!(
+        check("send-email", r#"{"send_at": 1e400}"#),
+        ["params hold a number or a nesting that cannot be checked"]
+    );
+}
+
+#[test]
+fn a_provider_may_refuse_with_a_status_of_success() {
+    let post = entry("slack").unwrap().action("post-message").unwrap();
+    let refused = post.refusal(br#"{"ok": false, "error": "channel_not_found"}"#);
+    assert_eq!(refused.as_deref(), Some("the provider refused the call: channel_not_found"));
+    for taken in [r#"{"ok": true, "ts": "1"}"#, "", "[]", "no json"] {
+        assert_eq!(post.refusal(taken.as_bytes()), None, "{taken}");
+    }
+    let list = entry("support-ticketing").unwrap().action("list-tickets").unwrap();
+    assert_eq!(list.refusal(br#"{"ok": false}"#), None);
 }
 
 #[test]

@@ -14,11 +14,15 @@ pub(super) fn segment(name: &str, value: Option<&str>) -> Result<String, ParamEr
     one_segment(name, &text)
 }
 
-/// A value as several segments: its slashes stay.
+/// A value as several segments: its slashes stay. One in front is not needed, one at the end may matter.
 pub(super) fn path(name: &str, value: Option<&str>) -> Result<String, ParamError> {
     let text = value.and_then(text).ok_or_else(|| wrong(name, "must be a text or a number: it is part of the path"))?;
+    let (text, end) = match text.strip_prefix('/').unwrap_or(&text) {
+        text if text.len() > 1 && text.ends_with('/') => (&text[..text.len() - 1], "/"),
+        text => (text, ""),
+    };
     let segments: Result<Vec<_>, _> = text.split('/').map(|segment| one_segment(name, segment)).collect();
-    Ok(segments?.join("/"))
+    Ok(segments?.join("/") + end)
 }
 
 fn one_segment(name: &str, text: &str) -> Result<String, ParamError> {

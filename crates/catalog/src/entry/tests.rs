@@ -1,0 +1,147 @@
+use super::*;
+
+#[test]
+fn every_data_file_reads_and_has_the_name_of_its_entry() {
+    let mut wrong = Vec::new();
+    for (name, text) in FILES {
+        match Entry::read(text) {
+            Ok(entry) => assert_eq!(entry.id, *name),
+            Err(faults) => wrong.extend(faults.into_iter().map(|fault| format!("{name}: {fault}"))),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_file_of_the_folder_is_in_the_list() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/entries");
+    let mut found: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap().replace(".yaml", ""))
+        .collect();
+    found.sort();
+    assert_eq!(found, FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+}
+
+#[test]
+fn entries_are_in_order_of_their_names() {
+    let names: Vec<_> = entries().iter().map(|entry| entry.name.as_str()).collect();
+    assert!(names.is_sorted(), "{names:?}");
+}
+
+#[test]
+fn has_the_entries_and_fields_of_the_spec() {
+    let fields = |id: &str| -> Vec<(String, bool)> {
+        let fields = &entry(id).unwrap().fields;
+        fields.iter().filter(|field| field.required).map(|field| (field.name.clone(), field.secret)).collect()
+    };
+    let text = |name: &str| name.to_owned();
+    assert_eq!(
+        fields("support-ticketing"),
+        [(text("subdomain"), false), (text("email"), false), (text("api_token"), true)]
+    );
+    assert_eq!(fields("email-delivery"), [(text("api_key"), true)]);
+    assert_eq!(entry("support-ticketing").unwrap().category, "CRM & Sales");
+    assert_eq!(entry("support-ticketing").unwrap().authentication, "api_key");
+    assert_eq!(entry("email-delivery").unwrap().category, "Communication");
+    assert_eq!(entry("email-delivery").unwrap().authentication, "bearer");
+    assert!(entry("unknown").is_none());
+}
+
+#[test]
+fn has_the_actions_of_the_spec() {
+    let actions = |id: &str| -> Vec<String> {
+        let actions = &entry(id).unwrap().actions;
+        actions.iter().map(|a| format!("{} {} {}", a.slug, a.method, a.path)).collect()
+    };
+    assert_eq!(
+        actions("support-ticketing"),
+        [
+            "list-tickets GET /api/v2/tickets",
+            "get-ticket GET /api/v2/tickets/{ticketId}",
+            "create-ticket POST /api/v2/tickets",
+            "update-ticket PUT /api/v2/tickets/{ticketId}",
+            "add-comment PUT /api/v2/tickets/{ticketId}",
+            "list-users GET /api/v2/users",
+            "get-user GET /api/v2/users/{userId}",
+            "search GET /api/v2/search",
+        ]
+    );
+    assert_eq!(
+        actions("email-delivery"),
+        [
+            "send-email POST /mail/send",
+            "list-contacts GET /marketing/contacts",
+            "add-contacts PUT /marketing/contacts",
+            "get-contact GET /marketing/contacts/{contactId}",
+            "delete-contacts DELETE /marketing/contacts",
+            "list-templates GET /templates",
+        ]
+    );
+}
+
+#[test]
+fn every_entry_takes_a_base_url_and_bounds() {
+    for entry in entries() {
+        for field in ["base_url", "webhook_secret", "requests_per_second", "concurrency"] {
+            assert!(entry.field(field).is_some(), "{} lacks {field}", entry.id);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_told_all_that_is_wrong_with_it() {
+    let text = r"
+id: My Entry
+name: Mine
+type: smtp
+authentication: bearer
+category: Mail
+description: no full stop
+base_url: https://{tenant}.example
+auth: { basic: { username: '{user}', password: '{password}' } }
+test: { method: LOOK, path: me }
+config:
+  required: [nobody]
+  properties:
+    user: { type: string, description: A user. }
+    password: { type: string, format: secret, description: A password. }
+    size: { type: integer, default: many, description: A size. }
+actions:
+  - slug: Do
+    name: Do
+    description: Does.
+    method: GET
+    path: /things/{id}
+    query: [colour]
+    headers: { Host: x }
+    request_schema: { type: object, required: [what], properties: { a: { type: string } } }
+    response_schema: { type: 7 }
+";
+    insta::assert_snapshot!(Entry::read(text).unwrap_err().join("\n"), @r#"
+    actions.Do: response_schema is no JSON Schema: 7 is not valid under any of the schemas listed in the 'anyOf' keyword
+    id: must be lower-case letters, digits and hyphens
+    type: must be http: there is no other way to speak to a provider
+    description: must be a sentence that ends with a full stop
+    authentication: must be one of basic, api_key, by its auth
+    config.password: has the format "secret"; there is base-url, http-url, dns-label, email, token, header-name, header-value
+    config.size: its default must be an integer, not a string
+    config.required: names "nobody", which is no property
+    auth, base_url or headers: names {tenant}, which is no field
+    auth: no field that it names is writeOnly
+    test.method: is none of HTTP that we send
+    test.path: must begin with a slash
+    actions.Do.slug: must be lower-case letters, digits and hyphens
+    actions.Do.path: names id, which the request schema does not have
+    actions.Do.path: names id, which the request schema does not require
+    actions.Do.request_schema: lacks colour, which is put somewhere
+    actions.Do.headers: Host is set by the connection itself and cannot be given
+    actions.Do.request_schema: requires what, which it does not describe
+    "#);
+}
+
+#[test]
+fn a_file_that_is_no_entry_is_told_where() {
+    let wrong = Entry::read("id: x\nname: X\ncolour: red\n").unwrap_err();
+    assert!(wrong[0].contains("colour") && wrong[0].contains("line 3"), "{wrong:?}");
+}

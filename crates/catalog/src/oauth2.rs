@@ -1,0 +1,188 @@
+//! OAuth2 as its client: what goes to the authorization and to the token endpoint, and what comes back. Who sends it and
+//! where tokens are kept is not here.
+
+mod answer;
+
+use base64::Engine;
+use http::HeaderValue;
+use kanat_model::Secret;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
+use url::Url;
+use url::form_urlencoded::Serializer;
+
+use crate::auth::{Auth, ClientAuthentication};
+use crate::entry::Entry;
+use crate::instance::Config;
+
+pub use answer::{TokenError, Tokens};
+
+/// The client that an instance is to its provider.
+#[derive(Debug, Clone)]
+pub struct Client {
+    authorization_url: Option<Url>,
+    token_url: Url,
+    id: String,
+    secret: Option<Secret<String>>,
+    scopes: String,
+    authentication: ClientAuthentication,
+    grant: Grant,
+    authorization_params: Vec<(String, String)>,
+    token_params: Vec<(String, String)>,
+}
+
+/// On whose behalf the client acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// On that of a person who gave consent (RFC 6749, section 4.1).
+    AuthorizationCode,
+    /// On its own (section 4.4).
+    ClientCredentials,
+}
+
+/// A person's way back from the authorization endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Consent<'a> {
+    /// What the provider gave the person.
+    pub code: &'a str,
+    /// Where it sent the person back to.
+    pub redirect_uri: &'a str,
+    /// What the code challenge was made of (RFC 7636).
+    pub verifier: &'a str,
+}
+
+/// A POST to the token endpoint.
+#[derive(Clone)]
+pub struct TokenRequest {
+    /// The token endpoint.
+    pub url: Url,
+    /// The value of `Authorization`, when the client shows itself there.
+    pub authorization: Option<HeaderValue>,
+    /// `application/x-www-form-urlencoded`.
+    pub body: String,
+}
+
+impl Entry {
+    /// The OAuth2 client that a config makes; none when the entry knows no OAuth2. The config has been checked.
+    pub fn oauth2(&self, config: &Map<String, Value>) -> Option<Result<Client, String>> {
+        match &self.auth {
+            Auth::OAuth2(provider) => Some(Client::new(provider, &Config { entry: self, values: config })),
+            Auth::Configurable | Auth::Basic { .. } | Auth::Bearer { .. } | Auth::Header { .. } => None,
+        }
+    }
+}
+
+impl Client {
+    fn new(provider: &crate::auth::OAuth2, config: &Config) -> Result<Self, String> {
+        let address = |name: &str, template: &Option<String>| -> Result<Option<Url>, String> {
+            let own = config.text(name);
+            let text = match template {
+                Some(template) if own.is_empty() => config.fill(template),
+                Some(_) | None => own.to_owned(),
+            };
+            let url = (!text.is_empty()).then(|| Url::parse(&text)).transpose();
+            url.map_err(|error| format!("config.{name} is not an absolute URL: {error}"))
+        };
+        let secret = config.text("client_secret");
+        let mut authorization_params = provider.authorization_params.clone();
+        authorization_params.extend(config.pairs("authorization_params"));
+        Ok(Self {
+            authorization_url: address("authorization_url", &provider.authorization_url)?,
+            token_url: address("token_url", &provider.token_url)?.ok_or("config.token_url is required")?,
+            id: config.text("client_id").to_owned(),
+            secret: (!secret.is_empty()).then(|| Secret::new(secret.to_owned())),
+            scopes: config.text("scopes").to_owned(),
+            authentication: match config.text("client_authentication") {
+                "basic" => ClientAuthentication::Basic,
+                "body" => ClientAuthentication::Body,
+                _ => provider.client_authentication,
+            },
+            grant: match config.text("grant_type") {
+                "client_credentials" => Grant::ClientCredentials,
+                _ => Grant::AuthorizationCode,
+            },
+            authorization_params,
+            token_params: config.pairs("token_params").collect(),
+        })
+    }
+
+    /// On whose behalf it acts.
+    pub fn grant(&self) -> Grant {
+        self.grant
+    }
+
+    /// Where a person gives consent; `challenge` is the SHA-256 of the verifier in base64url.
+    pub fn authorization(&self, redirect_uri: &str, state: &str, challenge: &str) -> Result<Url, String> {
+        let mut url = self.authorization_url.clone().ok_or("the config has no authorization_url")?;
+        let mut query = url.query_pairs_mut();
+        // What the standard says comes last and cannot be replaced by the config.
+        let fixed = ["response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method"];
+        query.extend_pairs(self.authorization_params.iter().filter(|(name, _)| !fixed.contains(&name.as_str())));
+        query.append_pair("response_type", "code");
+        query.append_pair("client_id", &self.id);
+        query.append_pair("redirect_uri", redirect_uri);
+        if !self.scopes.is_empty() {
+            query.append_pair("scope", &self.scopes);
+        }
+        query.append_pair("state", state);
+        query.append_pair("code_challenge", challenge);
+        query.append_pair("code_challenge_method", "S256");
+        drop(query);
+        Ok(url)
+    }
+
+    /// The tokens for a person's consent.
+    pub fn exchange(&self, consent: Consent) -> TokenRequest {
+        self.request(&[
+            ("grant_type", "authorization_code"),
+            ("code", consent.code),
+            ("redirect_uri", consent.redirect_uri),
+            ("code_verifier", consent.verifier),
+        ])
+    }
+
+    /// New tokens for a refresh token.
+    pub fn refresh(&self, refresh_token: &str) -> TokenRequest {
+        self.request(&[("grant_type", "refresh_token"), ("refresh_token", refresh_token)])
+    }
+
+    /// The tokens of the client itself.
+    pub fn own(&self) -> TokenRequest {
+        let mut fields = vec![("grant_type", "client_credentials")];
+        if !self.scopes.is_empty() {
+            fields.push(("scope", &self.scopes));
+        }
+        self.request(&fields)
+    }
+
+    fn request(&self, fields: &[(&str, &str)]) -> TokenRequest {
+        let mut form = Serializer::new(String::new());
+        form.extend_pairs(fields);
+        let taken = |name: &str| fields.iter().any(|(known, _)| *known == name);
+        form.extend_pairs(self.token_params.iter().filter(|(name, _)| !taken(name)));
+        let authorization = match (self.authentication, &self.secret) {
+            (ClientAuthentication::Basic, Some(secret)) => Some(basic(&self.id, secret.expose())),
+            (ClientAuthentication::Body, Some(secret)) => {
+                form.append_pair("client_id", &self.id).append_pair("client_secret", secret.expose());
+                None
+            }
+            (ClientAuthentication::Body | ClientAuthentication::Basic, None) => {
+                form.append_pair("client_id", &self.id);
+                None
+            }
+        };
+        TokenRequest { url: self.token_url.clone(), authorization, body: form.finish() }
+    }
+}
+
+/// The header of RFC 6749, section 2.3.1: both parts are encoded as in a form.
+fn basic(id: &str, secret: &str) -> HeaderValue {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)));
+    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).unwrap_or(HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests;
