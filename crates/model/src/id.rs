@@ -67,6 +67,8 @@ ids! {
     AdapterId = "adp";
     /// A connector instance.
     InstanceId = "ci";
+    /// A change of a connector instance's health.
+    HealthChangeId = "hc";
     ScheduleId = "sch";
     ApiKeyId = "key";
     /// A data-plane node, kept in its data folder.

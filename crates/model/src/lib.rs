@@ -3,6 +3,7 @@
 pub mod adapter;
 pub mod code;
 pub mod error;
+pub mod health;
 pub mod id;
 pub mod message;
 pub mod page;
@@ -14,5 +15,6 @@ pub mod schedule;
 
 pub use code::Code;
 pub use error::{Error, FieldError};
+pub use health::Health;
 pub use secret::Secret;
 pub use time::Timestamp;

@@ -10,6 +10,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_many_processes.sql"),
     include_str!("../migrations/0004_set_hash.sql"),
     include_str!("../migrations/0005_schedule.sql"),
+    include_str!("../migrations/0006_adapter.sql"),
+    include_str!("../migrations/0007_connector.sql"),
 ];
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

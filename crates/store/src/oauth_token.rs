@@ -1,0 +1,117 @@
+//! What the OAuth2 clients of connector instances hold; tokens are sealed. Who asks a provider for new ones holds a lease
+//! meanwhile, and what is written of the outcome is fenced by it.
+
+use kanat_model::Timestamp;
+use kanat_model::id::{EnvironmentId, InstanceId};
+use sqlx::any::AnyRow;
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OauthToken {
+    pub instance_id: InstanceId,
+    pub environment_id: EnvironmentId,
+    /// Sealed; absent until the provider gave some.
+    pub tokens: Option<Vec<u8>>,
+    pub expires_at: Option<Timestamp>,
+    /// When new ones are due; absent when nothing is to be waited for.
+    pub refresh_at: Option<Timestamp>,
+    /// Attempts in a row that failed and may be made again.
+    pub failures: u32,
+    /// Why the provider will give no more; empty while it does.
+    pub refused: String,
+}
+
+/// Who asks a provider for tokens, and until when nobody else does.
+#[derive(Debug, Clone, Copy)]
+pub struct Lease<'a> {
+    pub holder: &'a str,
+    pub until: Timestamp,
+}
+
+fn read(row: &AnyRow) -> Result<OauthToken, Error> {
+    Ok(OauthToken {
+        instance_id: row.id("instance_id")?,
+        environment_id: row.id("environment_id")?,
+        tokens: row.optional_bytes("tokens")?,
+        expires_at: row.optional_time("expires_at")?,
+        refresh_at: row.optional_time("refresh_at")?,
+        failures: row.whole("failures")?,
+        refused: row.text("refused")?,
+    })
+}
+
+const PUT: &str = "INSERT INTO oauth_token (instance_id, environment_id, tokens, expires_at, refresh_at, failures, \
+    refused, lease_holder, lease_until, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, '', 0, $8) \
+    ON CONFLICT (instance_id) DO UPDATE SET tokens = excluded.tokens, expires_at = excluded.expires_at, \
+    refresh_at = excluded.refresh_at, failures = excluded.failures, refused = excluded.refused, lease_holder = '', \
+    lease_until = 0, updated_at = excluded.updated_at";
+
+/// Writes what an instance holds, whatever it held before; whoever holds a lease loses it.
+pub async fn put(db: &mut Db, token: &OauthToken, now: Timestamp) -> Result<(), Error> {
+    sqlx::query(PUT)
+        .bind(token.instance_id.as_str())
+        .bind(token.environment_id.as_str())
+        .bind(token.tokens.as_deref())
+        .bind(token.expires_at.map(Timestamp::as_millis))
+        .bind(token.refresh_at.map(Timestamp::as_millis))
+        .bind(i64::from(token.failures))
+        .bind(token.refused.as_str())
+        .bind(now.as_millis())
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+const GET: &str = "SELECT instance_id, environment_id, tokens, expires_at, refresh_at, failures, refused \
+    FROM oauth_token WHERE instance_id = $1";
+
+/// What an instance holds.
+pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken>, Error> {
+    let row = sqlx::query(GET).bind(instance.as_str()).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
+// The outer conditions are looked at again where another transaction was first.
+const CLAIM: &str = "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id = (SELECT instance_id \
+    FROM oauth_token WHERE refresh_at <= $3 AND lease_until <= $3 ORDER BY refresh_at, instance_id LIMIT 1) \
+    AND refresh_at <= $3 AND lease_until <= $3 RETURNING instance_id, environment_id, tokens, expires_at, refresh_at, \
+    failures, refused";
+
+/// Takes the lease of one whose new tokens are due and that nobody has; none when there is none, or when somebody was faster.
+pub async fn claim(db: &mut Db, lease: Lease<'_>, now: Timestamp) -> Result<Option<OauthToken>, Error> {
+    let row = sqlx::query(CLAIM)
+        .bind(lease.holder)
+        .bind(lease.until.as_millis())
+        .bind(now.as_millis())
+        .fetch_optional(db)
+        .await?;
+    row.as_ref().map(read).transpose()
+}
+
+const SETTLE: &str = "UPDATE oauth_token SET tokens = $3, expires_at = $4, refresh_at = $5, failures = $6, refused = $7, \
+    lease_holder = '', lease_until = 0, updated_at = $8 WHERE instance_id = $1 AND lease_holder = $2";
+
+/// Writes the outcome and gives the lease back; `false` when the lease is another's by now, and nothing is written.
+pub async fn settle(db: &mut Db, holder: &str, token: &OauthToken, now: Timestamp) -> Result<bool, Error> {
+    let done = sqlx::query(SETTLE)
+        .bind(token.instance_id.as_str())
+        .bind(holder)
+        .bind(token.tokens.as_deref())
+        .bind(token.expires_at.map(Timestamp::as_millis))
+        .bind(token.refresh_at.map(Timestamp::as_millis))
+        .bind(i64::from(token.failures))
+        .bind(token.refused.as_str())
+        .bind(now.as_millis())
+        .execute(db)
+        .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+const DELETE: &str = "DELETE FROM oauth_token WHERE instance_id = $1";
+
+pub async fn delete(db: &mut Db, instance: &InstanceId) -> Result<(), Error> {
+    sqlx::query(DELETE).bind(instance.as_str()).execute(db).await?;
+    Ok(())
+}
