@@ -4,8 +4,9 @@
 //! But for one case: a message's end that nothing waits for. Where messages keep coming, it goes to disk with the next
 //! of them, or each message would cost two commits, and the second would stand in the way of the next message.
 //!
-//! And where many send at once, those who were just answered send again within a moment: the writer gathers half as many
-//! messages as the last group had before it begins the next one, for that moment at most. A lone sender never waits.
+//! And where many send at once, those who were just answered send again within a moment: the writer gathers as many
+//! messages as the last group had before it begins the next one, for as long as that group took at most. A lone sender,
+//! or a few, never wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,8 +16,10 @@ use super::operation::{Operation, Work};
 
 /// How long after a message came in the next one is expected.
 const COMPANY: Duration = Duration::from_millis(5);
-/// The moment in which those who were just answered send again.
-const GATHER: Duration = Duration::from_micros(400);
+/// However long a group took, gathering the next one takes no longer.
+const GATHER: Duration = Duration::from_millis(2);
+/// Groups of fewer messages are not gathered for.
+const FEW: usize = 4;
 /// So many operations are worth a commit of their own.
 const ENOUGH: usize = 64;
 
@@ -40,7 +43,8 @@ struct State {
     /// Messages that came in and wait, and how many the last group had.
     appends: usize,
     last_appends: usize,
-    /// When the writer turned to this.
+    /// When the writer began its last group, and when it was done with it.
+    begun: Option<Instant>,
     free_since: Option<Instant>,
 }
 
@@ -89,6 +93,7 @@ impl Inbox {
             state.last_appends = state.appends;
         }
         state.appends = 0;
+        state.begun = Some(Instant::now());
         std::mem::swap(&mut state.operations, taken);
     }
 
@@ -110,7 +115,13 @@ impl Inbox {
 impl State {
     /// Whether waiting longer is likely to bring little: only appends are waited for, and only while some have come.
     fn gathered(&self) -> bool {
-        self.appends == 0 || self.appends >= self.last_appends / 2
+        self.appends == 0 || self.last_appends < FEW || self.appends >= self.last_appends
+    }
+
+    /// How long the writer may go on gathering.
+    fn gathering(&self, now: Instant) -> Duration {
+        let (Some(begun), Some(free)) = (self.begun, self.free_since) else { return Duration::ZERO };
+        free.duration_since(begun).min(GATHER).saturating_sub(now.duration_since(free))
     }
 
     /// How long the writer is to sleep: not at all, or until it is woken, or for some time at most.
@@ -119,8 +130,7 @@ impl State {
             return None;
         }
         if self.urgent {
-            let since = self.free_since.map_or(GATHER, |since| now.duration_since(since));
-            let left = GATHER.saturating_sub(since);
+            let left = self.gathering(now);
             return (!self.gathered() && !left.is_zero()).then_some(Some(left));
         }
         if self.operations.is_empty() {
@@ -184,22 +194,27 @@ mod tests {
     }
 
     #[test]
-    fn a_group_gathers_half_of_the_last_one_and_no_longer_than_a_moment() {
-        let now = Instant::now();
+    fn a_group_gathers_as_many_as_the_last_one_and_no_longer_than_that_took() {
+        let took = Duration::from_micros(700);
+        let begun = Instant::now();
+        let now = begun + took;
         let state = |appends, last_appends| State {
             urgent: true,
             operations: vec![end(true)],
             appends,
             last_appends,
+            begun: Some(begun),
             free_since: Some(now),
             ..State::default()
         };
         assert_eq!(state(1, 1).pause(now), None, "a lone sender");
-        assert_eq!(state(1, 3).pause(now), None);
-        assert_eq!(state(9, 40).pause(now), Some(Some(GATHER)));
-        assert_eq!(state(20, 40).pause(now), None);
-        assert_eq!(state(9, 40).pause(now + GATHER), None);
+        assert_eq!(state(1, FEW - 1).pause(now), None, "a few");
+        assert_eq!(state(9, 40).pause(now), Some(Some(took)));
+        assert_eq!(state(40, 40).pause(now), None);
+        assert_eq!(state(9, 40).pause(now + took), None);
         assert_eq!(state(0, 40).pause(now), None, "what is no message does not wait for any");
+        let slow = State { free_since: Some(begun + GATHER * 9), ..state(9, 40) };
+        assert_eq!(slow.pause(begun + GATHER * 9), Some(Some(GATHER)), "a slow disk");
     }
 
     #[test]
