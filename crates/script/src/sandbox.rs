@@ -19,8 +19,10 @@ use world::World;
 
 /// Scripts that are kept ready.
 const KEPT: usize = 32;
+/// A call that took longer may have left a lot in its world.
+const LONG: Duration = Duration::from_millis(2);
 /// Words of code that could tell a frozen world from a fresh one without failing in it.
-const TELLING: [&str; 10] = [
+const TELLING: [&str; 11] = [
     "globalThis",
     "prototype",
     "__proto__",
@@ -31,6 +33,7 @@ const TELLING: [&str; 10] = [
     "isExtensible",
     "getOwnPropertyDescriptor",
     "arguments",
+    "stack",
 ];
 
 /// The scripts of one worker.
@@ -43,6 +46,8 @@ pub(crate) struct Sandbox {
 struct Script {
     hash: [u8; 32],
     code: String,
+    /// The fresh world that the code was loaded in; the first message has it.
+    first: Option<Box<World>>,
     way: Way,
 }
 
@@ -70,12 +75,12 @@ impl Sandbox {
     /// Makes a script known. Errors when its code does not run, or defines no `transform`.
     pub fn load(&mut self, hash: [u8; 32], code: &str, allowed: Duration) -> Result<(), Failure> {
         self.scripts.retain(|script| script.hash != hash);
-        World::fresh(self.limits, allowed, code)?;
+        let first = Some(Box::new(World::fresh(self.limits, allowed, code)?)).filter(|world| !world.is_large());
         let way = if TELLING.iter().any(|word| code.contains(word)) { Way::Fresh } else { Way::ToBeFrozen };
         if self.scripts.len() >= KEPT {
             self.scripts.remove(0);
         }
-        self.scripts.push(Script { hash, code: code.to_owned(), way });
+        self.scripts.push(Script { hash, code: code.to_owned(), first, way });
         Ok(())
     }
 
@@ -105,37 +110,38 @@ type Ran = (Vec<Log>, Result<Option<String>, Failure>);
 impl Script {
     fn run(&mut self, limits: Limits, documents: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
         let begun = clock::used();
+        let left = || allowed.saturating_sub(clock::used().saturating_sub(begun));
+        if let Some(mut world) = self.first.take() {
+            return world.run(documents, infinite, allowed);
+        }
         if matches!(self.way, Way::ToBeFrozen) {
             self.way = match World::frozen(limits, allowed, &self.code) {
                 Ok(world) => Way::Frozen(Box::new(world)),
                 // Strict code is another language.
-                Err(_) => Way::Fresh,
+                Err(failure) if failure.kind == Kind::Code => Way::Fresh,
+                Err(_) => Way::ToBeFrozen,
             };
         }
         if let Way::Frozen(world) = &mut self.way {
-            let ran = world.run(documents, infinite, allowed);
-            let clean = world.is_clean();
-            match &ran.1 {
-                Ok(_) if clean => return ran,
-                Ok(_) => {
-                    self.way = Way::ToBeFrozen;
-                    return ran;
-                }
-                Err(failure) if failure.kind == Kind::Time => {
-                    self.way = Way::ToBeFrozen;
-                    return ran;
-                }
-                // Memory may be what earlier messages left to be collected, and what is thrown may be the ice.
-                Err(failure) if failure.kind == Kind::Memory || !clean => self.way = Way::ToBeFrozen,
-                Err(_) => {}
+            let ran = world.run(documents, infinite, left());
+            let failed = ran.1.as_ref().err().map(|failure| failure.kind);
+            // What took no time has left nothing worth looking for.
+            if failed.is_some_and(|kind| kind != Kind::Thrown)
+                || (clock::used() - begun > LONG && world.is_large())
+                || !world.is_clean()
+            {
+                self.way = Way::ToBeFrozen;
+            }
+            // Memory may be what earlier messages left to be collected, and what is thrown may be the ice.
+            if !matches!(failed, Some(Kind::Memory | Kind::Thrown)) {
+                return ran;
             }
         }
-        let left = allowed.saturating_sub(clock::used().saturating_sub(begun));
-        let ran = match World::fresh(limits, left, &self.code) {
-            Ok(mut world) => world.run(documents, infinite, left),
+        let ran = match World::fresh(limits, left(), &self.code) {
+            Ok(mut world) => world.run(documents, infinite, left()),
             Err(failure) => (Vec::new(), Err(failure)),
         };
-        if ran.1.is_ok() && !matches!(self.way, Way::ToBeFrozen) {
+        if ran.1.is_ok() && matches!(self.way, Way::Frozen(_)) {
             self.way = Way::Fresh;
         }
         ran

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rustix::param::page_size;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -42,7 +43,8 @@ pub(crate) fn arguments(limits: Limits) -> [String; 2] {
 /// Gives up what the worker does not need. What the system refuses to take is kept: the other bounds hold all the same.
 fn confine(limits: Limits) {
     let _ = nice(NICE);
-    let memory = (limits.memory as u64).saturating_mul(2).saturating_add(BESIDE);
+    // An allocator may have set aside a lot of what it never uses.
+    let memory = (limits.memory as u64).saturating_mul(2).saturating_add(BESIDE).saturating_add(set_aside());
     let bounds = [
         (Resource::Nofile, 3),
         (Resource::Fsize, 0),
@@ -53,6 +55,13 @@ fn confine(limits: Limits) {
     for (resource, bound) in bounds {
         let _ = setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) });
     }
+}
+
+/// Bytes of data that the process has asked the kernel for, as far as that is told.
+fn set_aside() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|pages| pages.split_ascii_whitespace().nth(5)?.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(page_size() as u64)
 }
 
 fn serve(limits: Limits, input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
@@ -74,11 +83,13 @@ fn serve(limits: Limits, input: &mut impl Read, output: &mut impl Write) -> io::
 
 fn answer(sandbox: &mut Sandbox, request: &Request<'_>, allowed: Duration) -> Answer {
     let answer = |outcome| Answer { used: 0, total: 0, logs: Vec::new(), outcome };
+    let begun = clock::used();
     if let Some(code) = request.code
         && let Err(failure) = sandbox.load(request.hash, code, allowed)
     {
         return answer(Outcome::Failed(failure));
     }
+    let allowed = allowed.saturating_sub(clock::used().saturating_sub(begun));
     let Some((input, context)) = request.on else { return answer(Outcome::Output(None)) };
     let called = sandbox.call(&request.hash, input, context, allowed);
     Answer { logs: called.logs, ..answer(called.outcome) }

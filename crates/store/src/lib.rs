@@ -2,6 +2,7 @@
 //! rows mean is decided elsewhere; secrets come in and go out sealed.
 
 pub mod account;
+pub mod adapter;
 pub mod announcement;
 pub mod answered_request;
 pub mod api_key;

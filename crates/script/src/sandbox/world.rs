@@ -20,6 +20,8 @@ const FREEZE: &str = include_str!("freeze.js");
 const OURS: &str = "kanat.js";
 /// What a frozen world's code is wrapped in: everything in it is made anew by each call. One line stands above the code.
 const AROUND: (&str, &str) = ("(function () { \"use strict\";\n", "\n;return transform; })");
+/// Bytes of a world that is kept; a new one takes a few hundred thousand.
+const LARGE: i64 = 4 << 20;
 /// How deep the engine's own stack may get.
 const STACK: usize = 1 << 20;
 /// What one call may log; what is more is left out, and said to be.
@@ -115,6 +117,12 @@ impl World {
             run().catch(&ctx).map_err(|caught| failure(caught, &self.clock, self.above, self.limits))
         });
         (std::mem::take(&mut *self.logs.borrow_mut()), outcome)
+    }
+
+    /// Whether it holds more than a world that waits for its next message should.
+    pub fn is_large(&self) -> bool {
+        self.runtime.run_gc();
+        self.runtime.memory_usage().malloc_size > LARGE
     }
 
     /// Whether nothing of the last message is left to be run.
