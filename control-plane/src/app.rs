@@ -9,6 +9,7 @@ pub mod lookup_table;
 pub mod message;
 mod name;
 pub mod node;
+pub mod schedule;
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
 use crate::app::App;
-use crate::jobs::retention;
+use crate::jobs::{retention, schedule_outcomes, schedules};
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
@@ -69,6 +69,8 @@ impl ControlPlane {
         if let Some(keep) = options.retention {
             app.hub.run_until_stopped(retention::run(app.store.clone(), Arc::clone(&app.log), keep));
         }
+        app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));
+        app.hub.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
         Ok(Self { app, service, new_owner_key })
     }
 

@@ -9,6 +9,7 @@ mod lookup_table;
 mod message;
 mod node;
 pub mod page;
+mod schedule;
 pub mod status;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use kanat_proto::v1::flow_service_server::FlowServiceServer;
 use kanat_proto::v1::lookup_table_service_server::LookupTableServiceServer;
 use kanat_proto::v1::message_service_server::MessageServiceServer;
 use kanat_proto::v1::node_service_server::NodeServiceServer;
+use kanat_proto::v1::schedule_service_server::ScheduleServiceServer;
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use tonic::service::Routes;
@@ -62,7 +64,8 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         FlowServiceServer,
         LookupTableServiceServer,
         MessageServiceServer,
-        NodeServiceServer
+        NodeServiceServer,
+        ScheduleServiceServer
     );
     let reflection = || {
         let described = tonic_reflection::server::Builder::configure()

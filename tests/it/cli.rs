@@ -3,3 +3,4 @@
 mod flow;
 mod lookup;
 mod message;
+mod schedule;

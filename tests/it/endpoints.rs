@@ -58,6 +58,11 @@ const TESTS: &[(&str, &str)] = &[
     ("MessageService/RetryMessages", "message/dead_letter.rs"),
     ("MessageService/StreamMessages", "message/stream.rs"),
     ("NodeService/ListNodes", "node.rs"),
+    ("ScheduleService/GetSchedule", "schedule/get.rs"),
+    ("ScheduleService/ListSchedules", "schedule/list.rs"),
+    ("ScheduleService/PreviewSchedule", "schedule/preview.rs"),
+    ("ScheduleService/TriggerSchedule", "schedule/trigger.rs"),
+    ("ScheduleService/UpdateSchedule", "schedule/update.rs"),
 ];
 
 /// Bodies without which a call would be refused before its id is looked at.
@@ -141,6 +146,8 @@ async fn an_id_of_another_environment_does_not_exist() {
     let table = app.api.post("/api/v1/lookup-tables", &json!({"name": "apart"})).await.expect(201);
     let table = kanat_tests::rest::text(&table["id"]);
     app.api.post(&format!("/api/v1/lookup-tables/{table}/entries"), &json!({"key": "a", "value": "b"})).await;
+    let (scheduled, _) = app.api.deployed(&crate::schedule::scheduled("apart-by-clock", "0 0 1 1 *", "UTC")).await;
+    let schedule = kanat_tests::rest::text(&crate::schedule::schedule_of(&app.api, &scheduled).await["id"]);
 
     let production = app.api.with_header("x-environment", "production");
     for route in routes().iter().filter(|route| route.path.contains('{')) {
@@ -148,6 +155,7 @@ async fn an_id_of_another_environment_does_not_exist() {
             "Flow" => &flow,
             "Message" => &message,
             "LookupTable" => &table,
+            "Schedule" => &schedule,
             _ => &instance,
         };
         let answer = call(&production, route, &ids(id)).await;
@@ -158,7 +166,7 @@ async fn an_id_of_another_environment_does_not_exist() {
     // All is as it was.
     assert_eq!(app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200)["status"], "active");
     assert_eq!(app.api.get(&format!("/api/v1/lookup-tables/{table}")).await.expect(200)["version"], 2);
-    for list in ["flows", "lookup-tables", "connectors/instances"] {
+    for list in ["flows", "lookup-tables", "connectors/instances", "schedules"] {
         let body = production.get(&format!("/api/v1/{list}")).await.expect(200);
         assert_eq!(body["data"], Value::Array(Vec::new()), "{list}");
     }

@@ -17,5 +17,6 @@ mod message;
 mod metrics;
 mod node;
 mod planes;
+mod schedule;
 mod traces;
 mod webhook;

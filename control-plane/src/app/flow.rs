@@ -5,6 +5,7 @@ mod deploy;
 mod names;
 mod run;
 mod samples;
+mod start;
 mod test;
 mod uses;
 mod version;
@@ -18,12 +19,13 @@ use kanat_model::page::{Page, Paged};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_store::flow::{self, Filter, Flow};
-use kanat_store::{Db, flow_use};
+use kanat_store::{Db, flow_use, schedule};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
-pub use deploy::{deploy, pause, resume, rollback};
+pub use deploy::{deploy, deployed_plan, pause, resume, rollback};
 use names::EnvironmentNames;
-pub use run::{Started, run};
+pub use run::run;
+pub use start::{Start, Started, start};
 pub use test::{Tested, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
@@ -164,6 +166,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
     flow::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
     if flow.version > 0 {
         flow_use::replace(change.db(), id, &[]).await?;
+        schedule::delete_of_flow(change.db(), id).await?;
         change.remove(Kind::Flow, id.as_str()).await?;
         change.urgent();
     }

@@ -3,7 +3,7 @@
 mod field;
 mod search;
 
-use jiff::tz::TimeZone;
+pub use jiff::tz::TimeZone;
 use kanat_model::Timestamp;
 
 use crate::duration::quoted;
@@ -66,6 +66,26 @@ impl CronExpression {
             search::next_fixed(self, start, zone)
         }?;
         Some(Timestamp::from_millis(due.as_millisecond())).filter(|due| *due > after)
+    }
+
+    /// The first `count` due instants after `after`; fewer when the calendar ends first.
+    pub fn upcoming(&self, after: Timestamp, zone: &TimeZone, count: usize) -> Vec<Timestamp> {
+        std::iter::successors(self.next_after(after, zone), |due| self.next_after(*due, zone)).take(count).collect()
+    }
+
+    /// The last due instant that is not later than `now`, from `first` on, which is due itself and not later: all that
+    /// was missed since comes to this one.
+    pub fn last_until(&self, first: Timestamp, now: Timestamp, zone: &TimeZone) -> Timestamp {
+        // Nothing is due after `end` and until `now`.
+        let (mut last, mut end) = (first, now);
+        while last < end {
+            let middle = last.after(end.since(last) / 2);
+            match self.next_after(middle, zone) {
+                Some(due) if due <= end => last = due,
+                Some(_) | None => end = middle,
+            }
+        }
+        last
     }
 
     /// Whether both day fields must match: one of them is not restricted (spec, "Schedules": begins with `*`).

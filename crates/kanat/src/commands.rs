@@ -8,6 +8,7 @@ mod login;
 mod logs;
 mod lookup;
 mod message;
+mod schedule;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -30,6 +31,9 @@ pub enum Command {
     /// Look at messages; retry, replay or discard them.
     #[command(subcommand)]
     Message(message::Command),
+    /// When flows are due that the clock starts.
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// Lookup tables and their entries.
     #[command(subcommand)]
     Lookup(lookup::Command),
@@ -49,6 +53,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
         Command::Flow(command) => command.run(&session(connection)?).await,
         Command::Logs(logs) => logs.run(&session(connection)?).await,
         Command::Message(command) => command.run(&session(connection)?).await,
+        Command::Schedule(command) => command.run(&session(connection)?).await,
         Command::Lookup(command) => command.run(&session(connection)?).await,
         Command::Connector(command) => command.run(&session(connection)?).await,
     }

@@ -4,17 +4,17 @@
 use kanat_engine::Program;
 use kanat_flow::{Definition, Identity};
 use kanat_model::flow::Status;
-use kanat_model::id::FlowId;
+use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, trigger};
 use kanat_store::flow::{self, Flow};
-use kanat_store::flow_use;
 use kanat_store::flow_version::{self, FlowVersion};
+use kanat_store::{Db, flow_use};
 
 use super::names::EnvironmentNames;
 use super::{definition, existing, identity, uses, webhook};
-use crate::app::{App, Caller, Change, Changed, IfMatch, change, name};
+use crate::app::{App, Caller, Change, Changed, IfMatch, change, name, schedule};
 
 /// Puts the draft into service as a new version.
 pub async fn deploy(
@@ -69,7 +69,7 @@ pub async fn resume(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
 
 /// Publishes what changed around the deployed plan of `flow`: its name, its tokens, whether it is paused.
 pub async fn publish_again(change: &mut Change<'_>, app: &App, flow: &Flow) -> Result<(), Error> {
-    let found = deployed_plan(change, app, flow).await?;
+    let found = deployed_plan(app, change.db(), &flow.environment_id, &flow.id).await?;
     let Some(mut plan) = found else { return Ok(()) };
     plan.flow_name = flow.name.clone();
     plan.paused = flow.status == Status::Paused;
@@ -130,6 +130,7 @@ async fn publish_draft(change: &mut Change<'_>, app: &App, caller: &Caller, flow
     };
     flow_version::insert(change.db(), &version).await?;
     flow::update(change.db(), flow).await?;
+    schedule::follow(change.db(), flow, &definition, now).await?;
     flow_use::replace(change.db(), &flow.id, &uses::resource_ids(&plan, &names)).await?;
     change.put(Kind::Flow, flow.id.as_str(), &plan).await
 }
@@ -144,6 +145,12 @@ fn compile(definition: &Definition, names: &EnvironmentNames, identity: Identity
     }
 }
 
-async fn deployed_plan(change: &mut Change<'_>, app: &App, flow: &Flow) -> Result<Option<FlowPlan>, Error> {
-    change::published(change.db(), &app.sealer, &flow.environment_id, Kind::Flow, flow.id.as_str()).await
+/// What nodes run of the flow; none when it is not deployed.
+pub async fn deployed_plan(
+    app: &App,
+    db: &mut Db,
+    environment: &EnvironmentId,
+    id: &FlowId,
+) -> Result<Option<FlowPlan>, Error> {
+    change::published(db, &app.sealer, environment, Kind::Flow, id.as_str()).await
 }

@@ -8,7 +8,7 @@ use kanat_model::{Error, Timestamp};
 
 use super::names::{EnvironmentNames, Lenient};
 use super::samples::Samples;
-use super::{definition, existing, identity, run};
+use super::{definition, existing, identity, start};
 use crate::app::{App, Caller};
 
 /// What a test came to.
@@ -39,7 +39,7 @@ pub async fn test(app: &App, caller: &Caller, id: &FlowId, payload: String) -> R
     drop(tx);
     let program = Program::compile(plan).map_err(|error| Error::field("yamlConfig", error.to_string()))?;
     let now = Timestamp::now();
-    let trigger = run::request_json(now);
+    let trigger = start::request_json(now);
     let input = Input { payload: payload.as_bytes(), trigger: trigger.as_bytes(), steps: b"{}", now };
     let outcome = program.run(&input, &samples);
     let duration_ms = u32::try_from(Timestamp::now().since(now).as_millis()).unwrap_or(u32::MAX);

@@ -293,7 +293,33 @@ fn expressions() -> impl Strategy<Value = String> {
         .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
 }
 
+#[test]
+fn what_was_missed_comes_to_the_last_due_time() {
+    let last = |expression: &str, first: &str, now: &str| {
+        let zone = timezone("Europe/Berlin").unwrap();
+        CronExpression::parse(expression).unwrap().last_until(at(first), at(now), &zone).to_string()
+    };
+    let first = "2026-03-28T01:30:00Z";
+    assert_eq!(last("30 2 * * *", first, first), "2026-03-28T01:30:00.000Z");
+    assert_eq!(last("30 2 * * *", first, "2026-03-29T00:59:59.999Z"), "2026-03-28T01:30:00.000Z");
+    assert_eq!(last("30 2 * * *", first, "2026-03-29T01:00:00Z"), "2026-03-29T01:00:00.000Z");
+    assert_eq!(last("* * * * *", first, "2036-03-29T01:00:00.001Z"), "2036-03-29T01:00:00.000Z");
+}
+
 proptest! {
+    #[test]
+    fn the_last_due_time_has_none_after_it(expression in expressions(), minutes in 0u64..200_000) {
+        let (Ok(cron), zone) = (CronExpression::parse(&expression), timezone("Australia/Lord_Howe").unwrap()) else {
+            return Ok(());
+        };
+        let first = cron.next_after(at("2026-01-01T00:00:00Z"), &zone).unwrap();
+        let now = first.after(std::time::Duration::from_secs(60 * minutes));
+        let last = cron.last_until(first, now, &zone);
+        prop_assert!(first <= last && last <= now);
+        prop_assert!(cron.next_after(last, &zone).is_none_or(|next| next > now));
+        prop_assert!(last == first || cron.upcoming(Timestamp::from_millis(last.as_millis() - 1), &zone, 1) == [last]);
+    }
+
     #[test]
     fn agrees_with_croner_where_no_clock_jumps(expression in expressions(), seconds in 1_500_000_000i64..2_000_000_000) {
         let ours = CronExpression::parse(&expression).unwrap();

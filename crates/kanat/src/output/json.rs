@@ -65,6 +65,14 @@ impl Json {
         }
     }
 
+    /// The text that it is.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Bare(_) | Self::List(_) | Self::Object(_) => None,
+        }
+    }
+
     /// Whether something other than null stands at `path`.
     pub fn has(&self, path: &str) -> bool {
         self.at(path).is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))

@@ -1,0 +1,107 @@
+//! Starting a flow without a sender: a person or a clock gives the payload, and any node runs it.
+
+use bytes::Bytes;
+use kanat_engine::{Input, Program};
+use kanat_message_log::{Appended, Dedupe, NewMessage, Place, SavedPlan, key};
+use kanat_model::id::{EnvironmentId, FlowId, MessageId};
+use kanat_model::message::Trigger;
+use kanat_model::{Error, Timestamp};
+use kanat_plan_stream::saved;
+use kanat_proto::plan::v1::FlowPlan;
+
+use super::names::EnvironmentNames;
+use super::samples::Samples;
+use crate::app::App;
+
+/// A message that is to be.
+#[derive(Debug)]
+pub struct Start {
+    /// The deployed plan; a paused one holds the message.
+    pub plan: FlowPlan,
+    /// JSON text.
+    pub payload: String,
+    pub trigger: Trigger,
+    pub at: Timestamp,
+    /// By what it is known, beside the flow's own key.
+    pub dedupe: Option<Dedupe>,
+    /// The batch job that it is a record of.
+    pub batch_id: Option<String>,
+    pub traceparent: Option<String>,
+}
+
+/// A message that was taken up, or was there already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    pub message_id: MessageId,
+    pub duplicate: bool,
+}
+
+/// Takes the payload as a message of the plan's version.
+pub async fn start(app: &App, start: Start) -> Result<Started, Error> {
+    let Start { plan, payload, trigger, at, dedupe, batch_id, traceparent } = start;
+    save_plan(app, &plan).await?;
+    let request = request_json(at);
+    let (ordering, idempotency) = keys(app, &plan, &payload, &request, at).await?;
+    let message_id = MessageId::generate();
+    let message = NewMessage {
+        id: message_id.clone(),
+        account_id: plan.account_id.into(),
+        environment_id: plan.environment_id.into(),
+        flow_id: plan.flow_id.into(),
+        flow_name: plan.flow_name,
+        flow_version: plan.version,
+        trigger,
+        raw_body: Bytes::from(payload),
+        payload: None,
+        request: Bytes::from(request),
+        received_at: at,
+        ordering_key: ordering.map(key::ordering),
+        dedupe: dedupe.into_iter().chain(idempotency.map(key::idempotency)).collect(),
+        replay_of: None,
+        batch_id,
+        max_attempts: plan.retry.as_ref().map_or(0, |retry| retry.count).saturating_add(1),
+        traceparent,
+        place: if plan.paused { Place::Held } else { Place::Queued },
+    };
+    match app.log.append(message).await? {
+        Appended::Duplicate(first) => Ok(Started { message_id: first, duplicate: true }),
+        Appended::Leased(_) | Appended::Waiting => Ok(Started { message_id, duplicate: false }),
+    }
+}
+
+/// What came with a payload that came by the API.
+pub fn request_json(received_at: Timestamp) -> String {
+    format!(r#"{{"headers":{{}},"query":{{}},"method":"POST","path_params":{{}},"received_at":"{received_at}"}}"#)
+}
+
+/// The flow's ordering key and idempotency key for this payload. Most flows have neither, and need nothing read for it.
+async fn keys(
+    app: &App,
+    plan: &FlowPlan,
+    payload: &str,
+    request: &str,
+    now: Timestamp,
+) -> Result<(Option<String>, Option<String>), Error> {
+    if plan.ordering_key.is_empty() && plan.idempotency_key.is_empty() {
+        return Ok((None, None));
+    }
+    let environment = EnvironmentId::from(plan.environment_id.as_str());
+    let mut tx = app.store.read().await?;
+    let names = EnvironmentNames::load(&mut tx, &environment).await?;
+    let samples = Samples::load(app, &mut tx, &environment, plan, &names).await?;
+    drop(tx);
+    let program = Program::compile(plan.clone()).map_err(|error| Error::precondition(error.to_string()))?;
+    let input = Input { payload: payload.as_bytes(), trigger: request.as_bytes(), steps: b"{}", now };
+    let keys = program.keys(&input, &samples);
+    Ok((keys.ordering, keys.idempotency))
+}
+
+/// The version must stay runnable, also when no node has taken it up yet and the next deploy comes first.
+async fn save_plan(app: &App, plan: &FlowPlan) -> Result<(), Error> {
+    let flow_id = FlowId::from(plan.flow_id.as_str());
+    if app.log.plan(&flow_id, plan.version).await?.is_some() {
+        return Ok(());
+    }
+    let saved = SavedPlan { flow_id, version: plan.version, body: saved::body(plan) };
+    Ok(app.log.save_plans(vec![saved]).await?)
+}

@@ -1,0 +1,187 @@
+//! Use-cases of schedules: one for each deployed flow that the clock starts. Deploys make them and take them away
+//! (`schedule/follow.rs`); what is due is fired in `schedule/fire.rs`, whoever's clock it is.
+
+mod fire;
+mod follow;
+mod outcome;
+#[cfg(test)]
+mod tests;
+
+use kanat_flow::schedule::{CronExpression, TimeZone, timezone};
+use kanat_model::flow::Status;
+use kanat_model::id::{FlowId, MessageId, ScheduleId};
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Timestamp};
+use kanat_store::schedule::{self, Schedule, run};
+use kanat_store::{Db, Tx};
+
+use crate::app::flow::{deployed_plan, start};
+use crate::app::{App, Caller, IfMatch, etag};
+pub use fire::fire_due;
+pub use follow::follow;
+pub use outcome::settle;
+
+/// How many times at which it is due a single read shows.
+const NEXT_RUNS: usize = 10;
+
+const MAX_PREVIEW: u32 = 500;
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    pub cron_expression: Option<String>,
+    pub timezone: Option<String>,
+    pub enabled: Option<bool>,
+}
+
+/// A cron expression to be tried out.
+#[derive(Debug, Default)]
+pub struct Preview {
+    pub cron_expression: String,
+    /// UTC when left out.
+    pub timezone: Option<String>,
+    /// ISO 8601; now when left out.
+    pub after: Option<String>,
+    /// Ten when left out.
+    pub count: Option<u32>,
+}
+
+/// A schedule with the next times at which it is due.
+#[derive(Debug)]
+pub struct Details {
+    pub schedule: Schedule,
+    pub next_runs: Vec<Timestamp>,
+}
+
+/// The environment's schedules, newest first; those of one flow when it is named.
+pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<Schedule>, Error> {
+    let mut tx = app.store.read().await?;
+    let Paged { items, total, page } = schedule::list(&mut tx, &caller.environment_id, flow, page).await?;
+    drop(tx);
+    Ok(Paged { items: outcome::live(app, items).await?, total, page })
+}
+
+/// One schedule.
+pub async fn get(app: &App, caller: &Caller, id: &ScheduleId) -> Result<Details, Error> {
+    let schedule = existing(&mut *app.store.read().await?, caller, id).await?;
+    details(app, schedule).await
+}
+
+/// Changes what the update names; then it is due at the next time after now.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &ScheduleId,
+    update: Update,
+    if_match: &IfMatch,
+) -> Result<Details, Error> {
+    let mut tx = app.store.begin().await?;
+    let mut schedule = existing(&mut tx, caller, id).await?;
+    if_match.check(schedule.revision)?;
+    let before = schedule.clone();
+    if let Some(text) = update.cron_expression {
+        schedule.cron_expression = cron("cron_expression", &text)?.as_str().to_owned();
+    }
+    if let Some(name) = update.timezone {
+        zone("timezone", &name)?;
+        schedule.timezone = name;
+    }
+    schedule.enabled = update.enabled.unwrap_or(schedule.enabled);
+    if schedule != before {
+        schedule.updated_at = Timestamp::now();
+        schedule.next_run_at = next_run(&schedule, schedule.updated_at)?;
+        schedule::update(&mut tx, &mut schedule).await?;
+    }
+    tx.commit().await?;
+    details(app, schedule).await
+}
+
+/// Runs the flow now, beside its cycle; also when the schedule is not enabled. A paused flow holds the message.
+pub async fn trigger(
+    app: &App,
+    caller: &Caller,
+    id: &ScheduleId,
+    traceparent: Option<String>,
+) -> Result<MessageId, Error> {
+    let mut tx: Tx = app.store.read().await?;
+    let schedule = existing(&mut tx, caller, id).await?;
+    let plan = deployed_plan(app, &mut tx, &schedule.environment_id, &schedule.flow_id).await?;
+    drop(tx);
+    let plan = plan.ok_or_else(|| missing(id))?;
+    let at = Timestamp::now();
+    let firing = fire::Firing { schedule: &schedule, due: at, manual: true };
+    let started = start(app, firing.start(plan, at, None, traceparent)).await?;
+    if let Err(error) = noted(app, &schedule.id, at, &started.message_id).await {
+        // The message is under way: to say that nothing happened would be wrong.
+        tracing::warn!(schedule.id = %schedule.id, %error, "a run that was started by hand cannot be noted");
+    }
+    Ok(started.message_id)
+}
+
+/// The times at which an expression is due.
+pub fn preview(preview: &Preview) -> Result<Vec<Timestamp>, Error> {
+    let cron = cron("cronExpression", &preview.cron_expression)?;
+    let zone = preview.timezone.as_deref().map_or(Ok(TimeZone::UTC), |name| zone("timezone", name))?;
+    let after = match preview.after.as_deref() {
+        None => Timestamp::now(),
+        Some(text) => Timestamp::parse(text)
+            .ok_or_else(|| Error::field("after", format!("{text:?} is no instant, as in 2026-01-31T08:15:00Z")))?,
+    };
+    let count = preview.count.map_or(NEXT_RUNS, |count| count.min(MAX_PREVIEW) as usize);
+    Ok(cron.upcoming(after, &zone, count))
+}
+
+/// The tag of a schedule as it now is; its runs do not change it.
+pub fn schedule_etag(schedule: &Schedule) -> String {
+    etag(schedule.revision)
+}
+
+/// Whether the clock starts it at all: it is enabled, and its flow is not paused.
+pub fn is_running(schedule: &Schedule) -> bool {
+    schedule.enabled && schedule.flow_status == Status::Active
+}
+
+async fn noted(app: &App, id: &ScheduleId, at: Timestamp, message: &MessageId) -> Result<(), Error> {
+    let mut tx = app.store.begin().await?;
+    run::record(&mut tx, id, at, message).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &ScheduleId) -> Result<Schedule, Error> {
+    schedule::get(db, &caller.environment_id, id).await?.ok_or_else(|| missing(id))
+}
+
+fn missing(id: &ScheduleId) -> Error {
+    Error::not_found("schedule", id.as_str())
+}
+
+async fn details(app: &App, schedule: Schedule) -> Result<Details, Error> {
+    let next_runs = match schedule.next_run_at.filter(|_| is_running(&schedule)) {
+        None => Vec::new(),
+        Some(next) => {
+            let (cron, zone) = parsed(&schedule)?;
+            let later = cron.upcoming(next, &zone, NEXT_RUNS - 1);
+            std::iter::once(next).chain(later).collect()
+        }
+    };
+    Ok(Details { schedule: outcome::live_one(app, schedule).await?, next_runs })
+}
+
+/// When it is due after `now`; never while it is not enabled.
+fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let (cron, zone) = parsed(schedule)?;
+    Ok(if schedule.enabled { cron.next_after(now, &zone) } else { None })
+}
+
+/// Expression and zone, as they were checked when they were written.
+fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> {
+    Ok((cron("cron_expression", &schedule.cron_expression)?, zone("timezone", &schedule.timezone)?))
+}
+
+fn cron(field: &str, text: &str) -> Result<CronExpression, Error> {
+    CronExpression::parse(text).map_err(|why| Error::field(field, why))
+}
+
+fn zone(field: &str, name: &str) -> Result<TimeZone, Error> {
+    timezone(name).map_err(|why| Error::field(field, why))
+}

@@ -1,0 +1,68 @@
+//! The methods of schedules.
+
+mod convert;
+
+use kanat_model::id::FlowId;
+use kanat_model::page::Page;
+use kanat_proto::v1 as wire;
+use kanat_proto::v1::schedule_service_server::ScheduleService;
+use tonic::{Request, Response, Status};
+
+use super::{Api, caller, if_match, page, status};
+use crate::app::schedule;
+
+#[tonic::async_trait]
+impl ScheduleService for Api {
+    async fn list_schedules(
+        &self,
+        request: Request<wire::ListSchedulesRequest>,
+    ) -> Result<Response<wire::ListSchedulesResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::ListSchedulesRequest { flow_id, limit, offset } = request.into_inner();
+        let flow = flow_id.filter(|id| !id.is_empty()).map(FlowId::from);
+        let found = schedule::list(&self.app, &caller, flow.as_ref(), Page::new(limit, offset)).await;
+        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::schedule);
+        Ok(Response::new(wire::ListSchedulesResponse { data, pagination }))
+    }
+
+    async fn get_schedule(
+        &self,
+        request: Request<wire::GetScheduleRequest>,
+    ) -> Result<Response<wire::Schedule>, Status> {
+        let caller = caller(&request)?;
+        let id = request.into_inner().id.into();
+        let found = schedule::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(convert::details(found)))
+    }
+
+    async fn update_schedule(
+        &self,
+        request: Request<wire::UpdateScheduleRequest>,
+    ) -> Result<Response<wire::Schedule>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let (id, update) = convert::update(request.into_inner());
+        let updated = schedule::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        Ok(Response::new(convert::details(updated)))
+    }
+
+    async fn trigger_schedule(
+        &self,
+        request: Request<wire::TriggerScheduleRequest>,
+    ) -> Result<Response<wire::TriggerScheduleResponse>, Status> {
+        let caller = caller(&request)?;
+        let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
+        let traceparent = traceparent.map(str::to_owned);
+        let id = request.into_inner().id.into();
+        let message = schedule::trigger(&self.app, &caller, &id, traceparent).await.map_err(status::of)?;
+        Ok(Response::new(wire::TriggerScheduleResponse { message_id: message.into_string() }))
+    }
+
+    async fn preview_schedule(
+        &self,
+        request: Request<wire::PreviewScheduleRequest>,
+    ) -> Result<Response<wire::PreviewScheduleResponse>, Status> {
+        let preview = convert::preview(request.into_inner());
+        let times = schedule::preview(&preview).map_err(status::of)?;
+        Ok(Response::new(wire::PreviewScheduleResponse { times: convert::texts(&times) }))
+    }
+}

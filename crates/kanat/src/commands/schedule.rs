@@ -1,0 +1,151 @@
+//! `kanat schedule`: when flows are due that the clock starts.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+
+use super::{Page, Session, given};
+use crate::client::Client;
+use crate::client::name::{FLOW, segment};
+use crate::exit::{failure, usage};
+use crate::output::Json;
+use crate::output::table::{self, Column};
+
+const PATH: &str = "/schedules";
+
+/// What the ids of schedules begin with.
+const PREFIX: &str = "sch_";
+
+/// What can be done with schedules. A schedule is named by its id, or by its flow's id or name.
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the schedules of the environment.
+    List {
+        /// Only that of this flow.
+        #[arg(long)]
+        flow: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show a schedule with the next times at which it is due.
+    Show { schedule: String },
+    /// Run the flow now, beside its cycle.
+    Trigger { schedule: String },
+    /// Change when the flow is due.
+    Update {
+        schedule: String,
+        /// Five fields: minute, hour, day of month, month, day of week.
+        #[arg(long)]
+        cron: Option<String>,
+        /// IANA name of a time zone.
+        #[arg(long)]
+        timezone: Option<String>,
+        /// Whether the clock starts the flow.
+        #[arg(long)]
+        enabled: Option<bool>,
+    },
+    /// Print the times at which a cron expression is due.
+    Preview {
+        /// Five fields, as one text.
+        cron: String,
+        /// IANA name of a time zone.
+        #[arg(long, default_value = "UTC")]
+        timezone: String,
+        /// Times after this instant, ISO 8601 [default: now].
+        #[arg(long)]
+        after: Option<String>,
+        /// How many.
+        #[arg(long, default_value_t = 10)]
+        count: u32,
+    },
+}
+
+const COLUMNS: [Column; 8] = [
+    ("FLOW", "flowName"),
+    ("CRON", "cronExpression"),
+    ("TIMEZONE", "timezone"),
+    ("ENABLED", "enabled"),
+    ("NEXT RUN", "nextRunAt"),
+    ("LAST RUN", "lastRunAt"),
+    ("STATUS", "lastRunStatus"),
+    ("ID", "id"),
+];
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
+        match self {
+            Self::List { flow, page } => {
+                let flow = match flow {
+                    Some(flow) => Some(client.id(&FLOW, &flow).await?),
+                    None => None,
+                };
+                let query = [page.query(), given([("flowId", &flow)])].concat();
+                let answer = client.get(PATH, &query).await?;
+                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+            }
+            Self::Show { schedule } => {
+                let answer = client.get(&path(client, &schedule).await?, &[]).await?;
+                session.print(&answer, whole)
+            }
+            Self::Trigger { schedule } => {
+                let path = path(client, &schedule).await?;
+                let answer = client.post(&format!("{path}/trigger"), &json!({})).await?;
+                session.print(&answer, |answer| {
+                    let message = answer.text("messageId");
+                    format!("{schedule} is started: {message}\nsee `kanat message show {message}`")
+                })
+            }
+            Self::Update { schedule, cron, timezone, enabled } => {
+                let texts = [("cron_expression", cron), ("timezone", timezone)];
+                let texts = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))));
+                let enabled = enabled.map(|enabled| ("enabled".to_owned(), Value::from(enabled)));
+                let changes: Map<String, Value> = texts.chain(enabled).collect();
+                if changes.is_empty() {
+                    return Err(usage("nothing is to be changed: give --cron, --timezone or --enabled"));
+                }
+                let answer = client.patch(&path(client, &schedule).await?, &changes).await?;
+                session.print(&answer, whole)
+            }
+            Self::Preview { cron, timezone, after, count } => {
+                let body = json!({ "cronExpression": cron, "timezone": timezone, "after": after, "count": count });
+                let answer = client.post(&format!("{PATH}/preview"), &body).await?;
+                session.print(&answer, |answer| lines(answer.list("times")))
+            }
+        }
+    }
+}
+
+/// The path of the schedule that `text` names.
+async fn path(client: &Client, text: &str) -> Result<String> {
+    if text.starts_with(PREFIX) {
+        return Ok(format!("{PATH}/{}", segment(text)));
+    }
+    let flow = client.id(&FLOW, text).await?;
+    let answer = client.get(PATH, &[("flowId", flow)]).await?;
+    let found = answer.list("data").first().map(|schedule| schedule.text("id"));
+    let id = found.ok_or_else(|| {
+        failure(format!("flow {text} has no schedule: deploy it with the trigger schedule\n`kanat schedule list` shows those there are"))
+    })?;
+    Ok(format!("{PATH}/{}", segment(&id)))
+}
+
+fn whole(schedule: &Json) -> String {
+    let fields = [
+        ("Flow", "flowName"),
+        ("Cron", "cronExpression"),
+        ("Timezone", "timezone"),
+        ("Enabled", "enabled"),
+        ("Last run", "lastRunAt"),
+        ("Status", "lastRunStatus"),
+        ("Message", "lastMessageId"),
+        ("Id", "id"),
+    ];
+    let due = table::section("Due", &lines(schedule.list("nextRuns")));
+    format!("{}{due}", table::fields(schedule, &fields))
+}
+
+fn lines(times: &[Json]) -> String {
+    let times: Vec<&str> = times.iter().filter_map(Json::as_text).collect();
+    if times.is_empty() { "never".to_owned() } else { times.join("\n") }
+}
