@@ -21,7 +21,7 @@ use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{Client, Response};
 
-use crate::pipeline::{Budget, Reservation};
+use crate::pipeline::{Bounds, Budget, Reservation};
 use crate::work::Work;
 use call::Called;
 use mask::Mask;
@@ -49,6 +49,8 @@ pub(crate) struct Tools<'a> {
     pub program: &'a Program,
     pub resources: &'a dyn Resources,
     pub client: &'a Client,
+    /// What connectors are given.
+    pub bounds: &'a Bounds,
     /// For the outputs of steps.
     pub log: &'a dyn MessageLog,
     /// Of all messages of the node: outputs take of it.

@@ -4,6 +4,7 @@
 //! [`claim`] takes it up. Bounds: the lanes' in messages and bytes; nothing here queues without one.
 
 mod accept;
+mod bounds;
 mod budget;
 mod claim;
 mod job;
@@ -27,6 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::plans::{Flow, Plans};
 pub(crate) use accept::{Accepted, Arrival};
+pub(crate) use bounds::{Bounds, NotNow, Outlook, Pass, Verdict};
 pub(crate) use budget::{Budget, Reservation};
 use job::Job;
 use lane::{Lanes, Limits};
@@ -57,6 +59,7 @@ pub(crate) struct Pipeline {
     plans: Plans,
     outbound: outbound::Client,
     lanes: Lanes<Box<Job>>,
+    bounds: Bounds,
     /// Bytes of all messages in memory.
     memory: Arc<Budget>,
     leases: Leases,
@@ -79,11 +82,13 @@ impl Pipeline {
         let limits = Limits { in_flight: options.in_flight, queued: options.queued };
         let agent = format!("kanat/{}", options.build);
         let memory = Budget::new(options.memory);
+        let draining = CancellationToken::new();
         Arc::new(Self {
             log,
             plans,
             outbound,
             lanes: Lanes::new(limits, Arc::clone(&memory)),
+            bounds: Bounds::new(options.in_flight, draining.clone()),
             memory,
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
@@ -91,7 +96,7 @@ impl Pipeline {
             ended: Notify::new(),
             largest: options.largest.min(options.memory),
             tasks: TaskTracker::new(),
-            draining: CancellationToken::new(),
+            draining,
             stopped: CancellationToken::new(),
         })
     }
@@ -170,6 +175,12 @@ impl Drop for InFlight {
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.0.ended.notify_waiters();
     }
+}
+
+/// How many messages of a flow may be run, by the connectors that it calls.
+fn outlook(bounds: &Bounds, flow: &Flow) -> Outlook {
+    let target = flow.plan().target.iter().map(|target| target.instance.as_str());
+    bounds.outlook(target.chain(flow.plan().steps.iter().map(|step| step.instance.as_str())))
 }
 
 /// The lane that a flow's messages take: that of its target's connector instance; one of its own when the flow has steps,

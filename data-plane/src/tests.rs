@@ -1,5 +1,6 @@
 //! The node as a whole: a real log, real sockets to a real HTTP target, plans by the real stream.
 
+mod bounds;
 mod control;
 mod delivery;
 mod faults;

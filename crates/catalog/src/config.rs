@@ -147,7 +147,7 @@ fn field(name: &str, schema: &Value, required: bool) -> Result<ConfigField, Stri
 }
 
 /// What every entry takes.
-fn common() -> [(String, Value); 4] {
+fn common() -> [(String, Value); 6] {
     [
         (
             "base_url".to_owned(),
@@ -175,6 +175,20 @@ fn common() -> [(String, Value); 4] {
             json!({
                 "type": "integer", "minimum": 1, "maximum": 1000,
                 "description": "Calls at the same time, over all flows.",
+            }),
+        ),
+        (
+            "breaker_failures".to_owned(),
+            json!({
+                "type": "integer", "minimum": 0, "maximum": 10_000,
+                "description": "Failures in a row after which calls pause; 0 for never. 20 within ten seconds or more when it is left out.",
+            }),
+        ),
+        (
+            "breaker_seconds".to_owned(),
+            json!({
+                "type": "number", "exclusiveMinimum": 0, "maximum": 3600,
+                "description": "How long calls pause before one tries again; 5 when it is left out.",
             }),
         ),
     ]

@@ -36,6 +36,10 @@ pub struct Limits {
     pub requests_per_second: Option<f64>,
     /// Calls at the same time.
     pub concurrency: Option<u32>,
+    /// Failures in a row after which calls pause; 0 for never.
+    pub breaker_failures: Option<u32>,
+    /// For how long they pause.
+    pub breaker_seconds: Option<f64>,
 }
 
 /// What goes into every request.
@@ -226,11 +230,14 @@ impl Config<'_> {
     fn limits(&self) -> Limits {
         let provider = self.entry.rate_limit;
         let rate = self.values.get("requests_per_second").and_then(Value::as_f64);
-        let concurrency =
-            self.values.get("concurrency").and_then(Value::as_u64).and_then(|at_once| at_once.try_into().ok());
+        let whole =
+            |name: &str| self.values.get(name).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
+        let concurrency: Option<u32> = whole("concurrency");
         Limits {
             requests_per_second: rate.or_else(|| provider.map(|limit| limit.requests_per_second())),
             concurrency: concurrency.or_else(|| provider?.concurrency),
+            breaker_failures: whole("breaker_failures"),
+            breaker_seconds: self.values.get("breaker_seconds").and_then(Value::as_f64),
         }
     }
 

@@ -39,6 +39,11 @@ impl Step {
         format!("steps.{}", self.name)
     }
 
+    /// Why an answer of 2xx is a failure all the same, where the provider says so in its body.
+    pub fn refusal(&self, body: &[u8]) -> Option<String> {
+        self.action.refusal(body)
+    }
+
     /// Whether it runs for this message.
     pub(crate) fn applies(&self, scope: &Scope) -> Result<bool, Failure> {
         let Some(when) = &self.when else { return Ok(true) };
@@ -54,6 +59,9 @@ impl Step {
         })?;
         // What was written is UTF-8: every part of it came from a `str`.
         let params = String::from_utf8_lossy(&params);
+        if let Some(fault) = self.action.check(&params).into_iter().next() {
+            return Err(self.unfit(&fault.field, &fault.message));
+        }
         let call = self.action.call(&params).map_err(|error| {
             let place = if error.param.is_empty() { "params".to_owned() } else { format!("params.{}", error.param) };
             self.unfit(&place, &error.message)

@@ -92,6 +92,10 @@ fn params_that_do_not_fit_the_action_are_named() {
         failure.field.unwrap_or_default()
     };
     assert_eq!(
+        field("email-delivery.add-contacts", r#"{"contacts": [{"email": "{{ source.vip }}"}]}"#),
+        "steps.first.params.contacts[0].email"
+    );
+    assert_eq!(
         field("email-delivery.add-contacts", r#"{"contacts": [{"email": "{{ source.email | decimal(2) }}"}]}"#),
         "steps.first.params.contacts[0].email"
     );

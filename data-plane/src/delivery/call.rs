@@ -11,6 +11,7 @@ use kanat_telemetry::metrics;
 use kanat_telemetry::spans::{Kind, Span};
 
 use super::{End, Run, exchange};
+use crate::pipeline::{NotNow, Pass, Verdict};
 use crate::trace_context;
 
 /// Whose call it is.
@@ -43,8 +44,9 @@ impl<'c> Called<'c> {
 }
 
 impl Run<'_> {
-    /// Gives an answer of 2xx; every other one, and none, is a failure.
+    /// Waits for its turn at the connector, then calls. Gives an answer of 2xx; every other one, and none, is a failure.
     pub(super) async fn call(&mut self, mut request: Request, called: &Called<'_>) -> Result<Response, End> {
+        let pass = self.enter(&request.instance).await?;
         let child = trace_context::child(self.work.traceparent.as_deref(), &self.work.id);
         complete(&mut request, called.key, &child, self.tools.agent);
         let Request { method, url, headers, body, timeout, .. } = request;
@@ -58,6 +60,9 @@ impl Run<'_> {
         let answer = self.tools.client.send(outbound::Request { method, url, headers, body, timeout }).await;
         kanat_failpoint::hit(called.failpoint);
         metrics().attempt.observe(begun.1.elapsed());
+        if let Some(pass) = pass {
+            pass.judge(verdict(&answer));
+        }
         let failure = self.judge(&answer, called);
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
@@ -72,6 +77,13 @@ impl Run<'_> {
         }
     }
 
+    /// The right to call an instance; none is needed for one that is not there any more.
+    async fn enter(&self, instance: &str) -> Result<Option<Pass>, End> {
+        let Some(instance) = self.tools.resources.instance(instance) else { return Ok(None) };
+        let pass = self.tools.bounds.enter(instance).await;
+        pass.map(Some).map_err(|NotNow(wait)| End::Waits { due: Timestamp::now().after(wait) })
+    }
+
     /// The call as a span, under the `traceparent` that the other side is told.
     fn span(&self, called: &Called<'_>, headers: &HeaderMap) -> Option<Span> {
         let own = headers.get("traceparent")?.to_str().ok()?;
@@ -81,7 +93,9 @@ impl Run<'_> {
     /// Why an answer, or the want of one, is a failure; `None` for 2xx.
     fn judge(&self, answer: &Result<Response, outbound::Error>, called: &Called<'_>) -> Option<Failure> {
         let (kind, message) = match answer {
-            Ok(answer) if (200..300).contains(&answer.status) => return None,
+            Ok(answer) if (200..300).contains(&answer.status) => {
+                (ErrorKind::Status, called.step.and_then(|step| step.refusal(&answer.body))?)
+            }
             Ok(answer) => (ErrorKind::Status, format!("{} answered {}", called.subject(), answer.status)),
             Err(error @ outbound::Error::Network(_)) => (ErrorKind::Network, error.to_string()),
             Err(error @ outbound::Error::Timeout(_)) => (ErrorKind::Timeout, error.to_string()),
@@ -89,6 +103,16 @@ impl Run<'_> {
         };
         let message = self.mask.apply(&message).into_owned();
         Some(Failure { kind, message, field: called.step.map(Step::place), expression: None })
+    }
+}
+
+/// What an answer says of the health of who gave it.
+fn verdict(answer: &Result<Response, outbound::Error>) -> Verdict {
+    match answer {
+        Ok(Response { status: 500..=599, .. }) => Verdict::Ill,
+        Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
+        Ok(_) => Verdict::Well,
+        Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Verdict::Ill,
     }
 }
 

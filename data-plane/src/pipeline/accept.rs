@@ -12,7 +12,7 @@ use kanat_telemetry::metrics::{Outcome, metrics};
 use super::job::Job;
 use super::lane::{From, Slot};
 use super::lease::Hold;
-use super::{Pipeline, lane_of};
+use super::{Outlook, Pipeline, lane_of, outlook};
 use crate::plans::Runnable;
 use crate::work::{Work, cost};
 
@@ -74,7 +74,7 @@ impl Pipeline {
         if runnable.flow.paused {
             return (Place::Held, None);
         }
-        if self.is_draining() {
+        if self.is_draining() || outlook(&self.bounds, &runnable.flow) < Outlook::Any {
             return (Place::Queued, None);
         }
         let payload = arrival.payload.as_ref().unwrap_or(&arrival.raw_body);

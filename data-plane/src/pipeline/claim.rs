@@ -15,7 +15,7 @@ use super::job::{Ended, Job};
 use super::lane::From;
 use super::lease::Hold;
 use super::tally::Tally;
-use super::{Pipeline, lane_of};
+use super::{Outlook, Pipeline, lane_of, outlook};
 use crate::delivery::Attempt;
 use crate::plans::{Runnable, Snapshot};
 use crate::work::Work;
@@ -121,7 +121,12 @@ impl Pipeline {
                 Some(flow) => {
                     let lane = lane_of(flow);
                     let left = lanes.entry(lane).or_insert_with(|| self.lanes.lane(lane).free());
-                    let room = (*due).min(BATCH).min(*left as u64).min(memory_left as u64);
+                    let most = match outlook(&self.bounds, flow) {
+                        Outlook::None => continue,
+                        Outlook::One => 1,
+                        Outlook::Any => BATCH,
+                    };
+                    let room = (*due).min(most).min(*left as u64).min(memory_left as u64);
                     *left -= usize::try_from(room).unwrap_or(0);
                     room
                 }

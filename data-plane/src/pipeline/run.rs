@@ -95,6 +95,7 @@ impl Pipeline {
             program: &job.runnable.flow.program,
             resources: environment,
             client: &self.outbound,
+            bounds: &self.bounds,
             log: self.log.as_ref(),
             memory: &self.memory,
             agent: &self.agent,

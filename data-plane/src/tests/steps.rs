@@ -159,6 +159,24 @@ async fn a_flow_with_steps_alone_ends_with_the_last_one_and_skips_by_condition()
 }
 
 #[tokio::test]
+async fn params_that_do_not_fit_are_final_and_named() {
+    let (node, desk, target) = (Node::start().await, desk(|_| 200).await, Target::start().await);
+    deploy(&node, &tickets("unfit"), &desk, &target).await;
+    let id = node.accepted("t-unfit", r#"{"text":7}"#).await;
+    let message = node.finished(&id).await;
+    assert_eq!((message.status, message.attempts), (Status::DeadLetter, 1));
+    let failure = message.error.unwrap();
+    assert_eq!(failure.kind, ErrorKind::Mapping);
+    assert_eq!(failure.field.as_deref(), Some("steps.open.params.ticket.comment.body"));
+    let trace = node.trace(&id).await;
+    assert!(trace.iter().any(|record| (record.stage.as_str(), record.name.as_str()) == ("step", "open")), "{trace:?}");
+    assert!(desk.received().is_empty());
+    node.stop().await;
+    desk.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
 async fn a_step_that_hangs_does_not_hold_up_what_others_send_to_the_same_target() {
     let (node, desk, target) = (Node::start().await, desk(|_| 200).await, Target::start().await);
     desk.hang();

@@ -83,7 +83,9 @@ fn has_the_actions_of_the_spec() {
 #[test]
 fn every_entry_takes_a_base_url_and_bounds() {
     for entry in entries() {
-        for field in ["base_url", "webhook_secret", "requests_per_second", "concurrency"] {
+        for field in
+            ["base_url", "webhook_secret", "requests_per_second", "concurrency", "breaker_failures", "breaker_seconds"]
+        {
             assert!(entry.field(field).is_some(), "{} lacks {field}", entry.id);
         }
     }

@@ -1,0 +1,225 @@
+//! What each connector is given by all flows of this node together: so many calls at once, so many a second, and none while
+//! its breaker is open. Waiting here is no attempt.
+//!
+//! A call waits in place for its turn, which holds up the lane that its message is in and no other. An open breaker is not
+//! waited for: the message goes back into the log until the breaker lets one try.
+
+mod breaker;
+mod rate;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kanat_catalog::Instance;
+use kanat_catalog::instance::Limits;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use breaker::Verdict;
+use breaker::{Answer, Breaker, Rules, Turn};
+use rate::Rate;
+
+/// A connector that says nothing of its breaker: one that has failed at everything for a while.
+const USUAL: Rules = Rules { failures: 20, over: Duration::from_secs(10), pause: Duration::from_secs(5) };
+
+/// Bounds that nobody uses are dropped once there are this many.
+const PRUNE_AT: usize = 1024;
+
+/// The bounds of all connectors, by the id of the instance.
+pub(crate) struct Bounds {
+    /// Calls at once, where an instance does not say.
+    concurrency: usize,
+    /// Nobody waits any more.
+    stopping: CancellationToken,
+    instances: Mutex<HashMap<String, Arc<Bound>>>,
+}
+
+/// Those of one connector.
+struct Bound {
+    limits: Limits,
+    places: Arc<Semaphore>,
+    rate: Mutex<Option<Rate>>,
+    breaker: Arc<Mutex<Breaker>>,
+}
+
+/// The right to make one call. Dropped without a verdict, it tells nothing.
+pub(crate) struct Pass {
+    instance: String,
+    breaker: Arc<Mutex<Breaker>>,
+    tried: bool,
+    judged: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// No call may be made before this time has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotNow(pub Duration);
+
+/// How many calls a connector may be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outlook {
+    None,
+    /// The one that tries.
+    One,
+    Any,
+}
+
+impl Bounds {
+    pub fn new(concurrency: usize, stopping: CancellationToken) -> Self {
+        Self { concurrency, stopping, instances: Mutex::default() }
+    }
+
+    /// Waits for the turn of one call.
+    pub async fn enter(&self, instance: &Instance) -> Result<Pass, NotNow> {
+        let bound = self.bound(instance);
+        // Not even in line, while the breaker is open.
+        if let Answer::Wait(wait) = lock(&bound.breaker).outlook(Instant::now()) {
+            return Err(NotNow(wait));
+        }
+        let turn = async {
+            let place = Arc::clone(&bound.places).acquire_owned().await;
+            let wait = lock(&bound.rate).as_mut().map(|rate| rate.take(Instant::now()));
+            if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+                tokio::time::sleep(wait).await;
+            }
+            place
+        };
+        let place = tokio::select! {
+            biased;
+            () = self.stopping.cancelled() => return Err(NotNow(Duration::ZERO)),
+            place = turn => place.map_err(|_| NotNow(Duration::ZERO))?,
+        };
+        let tried = match lock(&bound.breaker).ask(Instant::now()) {
+            Answer::Go => false,
+            Answer::Try => true,
+            Answer::Wait(wait) => return Err(NotNow(wait)),
+        };
+        let breaker = Arc::clone(&bound.breaker);
+        Ok(Pass { instance: instance.id().to_owned(), breaker, tried, judged: false, _place: place })
+    }
+
+    /// What a call would meet at the worst of these connectors.
+    pub fn outlook<'i>(&self, instances: impl Iterator<Item = &'i str>) -> Outlook {
+        let (known, now) = (lock(&self.instances), Instant::now());
+        let each = instances.filter_map(|id| known.get(id)).map(|bound| match lock(&bound.breaker).outlook(now) {
+            Answer::Go => Outlook::Any,
+            Answer::Try => Outlook::One,
+            Answer::Wait(_) => Outlook::None,
+        });
+        each.min().unwrap_or(Outlook::Any)
+    }
+
+    fn bound(&self, instance: &Instance) -> Arc<Bound> {
+        let (mut instances, limits) = (lock(&self.instances), instance.limits());
+        let former = instances.get(instance.id());
+        if let Some(bound) = former.filter(|bound| bound.limits == limits) {
+            return Arc::clone(bound);
+        }
+        // What it learned of the connector stands when its limits change.
+        let breaker = former.map_or_else(|| Arc::new(Mutex::new(Breaker::new(USUAL))), |f| Arc::clone(&f.breaker));
+        lock(&breaker).set_rules(rules(limits));
+        if instances.len() >= PRUNE_AT && instances.len().is_power_of_two() {
+            instances.retain(|_, bound| Arc::strong_count(bound) > 1 || !lock(&bound.breaker).is_closed());
+        }
+        let concurrency =
+            limits.concurrency.map_or(self.concurrency, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let bound = Arc::new(Bound {
+            limits,
+            places: Arc::new(Semaphore::new(concurrency.min(Semaphore::MAX_PERMITS))),
+            rate: Mutex::new(limits.requests_per_second.map(Rate::new)),
+            breaker,
+        });
+        instances.insert(instance.id().to_owned(), Arc::clone(&bound));
+        bound
+    }
+}
+
+impl Pass {
+    /// Says how the call went.
+    pub fn judge(mut self, verdict: Verdict) {
+        self.hear(verdict);
+    }
+
+    fn hear(&mut self, verdict: Verdict) {
+        self.judged = true;
+        match lock(&self.breaker).heard(verdict, self.tried, Instant::now()) {
+            Some(Turn::Opened) => {
+                tracing::warn!(instance.id = %self.instance, "a connector fails at everything: its messages wait");
+            }
+            Some(Turn::Closed) => {
+                tracing::info!(instance.id = %self.instance, "a connector answers again: its messages go on");
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if !self.judged {
+            self.hear(Verdict::Unknown);
+        }
+    }
+}
+
+/// What an instance says of its breaker, completed.
+fn rules(limits: Limits) -> Rules {
+    let pause = limits.breaker_seconds.map_or(USUAL.pause, Duration::from_secs_f64);
+    match limits.breaker_failures {
+        Some(failures) => Rules { failures, over: Duration::ZERO, pause },
+        None => Rules { pause, ..USUAL },
+    }
+}
+
+/// A panic elsewhere leaves counters that are still right.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(config: &str) -> Instance {
+        Instance::new("ci_1", "erp", "http", &format!(r#"{{"base_url":"https://erp.example"{config}}}"#)).unwrap()
+    }
+
+    fn bounds() -> Bounds {
+        Bounds::new(64, CancellationToken::new())
+    }
+
+    #[tokio::test]
+    async fn no_more_calls_at_once_than_the_instance_takes() {
+        let (bounds, erp) = (bounds(), instance(r#","concurrency":2"#));
+        let first = bounds.enter(&erp).await.unwrap();
+        let _second = bounds.enter(&erp).await.unwrap();
+        let mut third = Box::pin(bounds.enter(&erp));
+        assert!(futures::poll!(&mut third).is_pending());
+        first.judge(Verdict::Well);
+        assert!(third.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn calls_beyond_the_rate_wait_for_their_turn_and_a_stop_ends_the_wait() {
+        let (bounds, erp) = (bounds(), instance(r#","requests_per_second":1"#));
+        drop(bounds.enter(&erp).await.unwrap());
+        let mut second = Box::pin(bounds.enter(&erp));
+        assert!(futures::poll!(&mut second).is_pending());
+        bounds.stopping.cancel();
+        assert_eq!(second.await.err(), Some(NotNow(Duration::ZERO)));
+    }
+
+    #[tokio::test]
+    async fn an_open_breaker_turns_away_and_survives_a_change_of_limits() {
+        let (bounds, erp) = (bounds(), instance(r#","breaker_failures":2,"breaker_seconds":60"#));
+        for _ in 0..2 {
+            assert_eq!(bounds.outlook(["ci_1"].into_iter()), Outlook::Any);
+            bounds.enter(&erp).await.unwrap().judge(Verdict::Ill);
+        }
+        assert!(bounds.enter(&erp).await.is_err());
+        assert_eq!(bounds.outlook(["ci_2", "ci_1"].into_iter()), Outlook::None);
+        assert_eq!(bounds.outlook(["ci_2"].into_iter()), Outlook::Any);
+        assert!(bounds.enter(&instance(r#","concurrency":5"#)).await.is_err());
+    }
+}
