@@ -56,7 +56,7 @@ impl Options {
             body_limit: 1 << 20,
             memory: 256 << 20,
             lease: Duration::from_secs(30),
-            build: env!("CARGO_PKG_VERSION").to_owned(),
+            build: kanat_failpoint::text("node.build").unwrap_or(env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
 }

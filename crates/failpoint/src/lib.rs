@@ -1,7 +1,8 @@
 //! Named points at which a test lets the process die, as SIGKILL would end it there: nothing is unwound, nothing flushed.
 //!
 //! A build without the feature `enabled` has no points. One with it reads `KANAT_FAILPOINT=<name>:<n>` once, and ends
-//! when the point of that name is reached for the n-th time.
+//! when the point of that name is reached for the n-th time. `<name>=<text>` gives a point a text instead, by which a
+//! process stands for one of another build; a comma stands between several.
 
 #![cfg_attr(not(feature = "enabled"), expect(unused_variables, reason = "nothing is looked at"))]
 
@@ -22,12 +23,22 @@ pub fn hit_for_each(name: &str, count: impl FnOnce() -> usize) {
     armed::reach(name, count());
 }
 
+/// The text that a test gave the point.
+#[inline(always)]
+pub fn text(name: &str) -> Option<&'static str> {
+    #[cfg(feature = "enabled")]
+    return armed::text(name);
+    #[cfg(not(feature = "enabled"))]
+    None
+}
+
 #[cfg(feature = "enabled")]
 mod armed {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    static POINT: LazyLock<Option<Point>> = LazyLock::new(|| Point::parse(&std::env::var("KANAT_FAILPOINT").ok()?));
+    static GIVEN: LazyLock<String> = LazyLock::new(|| std::env::var("KANAT_FAILPOINT").unwrap_or_default());
+    static POINT: LazyLock<Option<Point>> = LazyLock::new(|| GIVEN.split(',').find_map(Point::parse));
 
     struct Point {
         name: String,
@@ -40,6 +51,10 @@ mod armed {
             let (name, at) = text.split_once(':')?;
             Some(Self { name: name.to_owned(), at: at.parse().ok()?, reached: AtomicUsize::new(0) })
         }
+    }
+
+    pub fn text(name: &str) -> Option<&'static str> {
+        GIVEN.split(',').find_map(|point| point.strip_prefix(name)?.strip_prefix('='))
     }
 
     pub fn reach(name: &str, times: usize) {

@@ -152,6 +152,7 @@ impl Applied {
         schema::OWN.check(schema::of(body))?;
         match Kind::parse(&resource.id) {
             Some((Kind::Flow, id)) => {
+                has_what_it_takes(body)?;
                 let plan: FlowPlan = decode(body)?;
                 belongs(&plan.flow_id, id)?;
                 belongs(&plan.environment_id, self.environment.id.as_str())?;
@@ -233,6 +234,16 @@ fn replaced(set_hash: SetHash, id: &str, before: Option<Hash>, after: Option<Has
 
 fn decode<M: Message + Default>(body: &[u8]) -> Result<M, String> {
     M::decode(body).map_err(|error| format!("the resource cannot be read: {error}"))
+}
+
+/// In a test, a build may lack a word of the language.
+fn has_what_it_takes(body: &[u8]) -> Result<(), String> {
+    match kanat_failpoint::text("plans.lacks") {
+        Some(word) if body.windows(word.len()).any(|part| part == word.as_bytes()) => {
+            Err(format!("this build has no {word}"))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn belongs(own: &str, expected: &str) -> Result<(), String> {

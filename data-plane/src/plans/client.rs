@@ -14,7 +14,6 @@ use std::time::Duration;
 use kanat_auth::Sealer;
 use kanat_message_log::MessageLog;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
-use kanat_plan_stream::SILENCE;
 use kanat_proto::node::v1::Load;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -83,15 +82,15 @@ impl Client {
 
     /// Follows the control plane until `stop`; whatever happens on the way is logged and tried again.
     pub async fn run(self, stop: CancellationToken) {
-        let mut failures = 0;
+        let (mut turn, mut failures) = (0, 0);
         loop {
-            let began = Instant::now();
-            let error = match session::run(&self, self.control.attempt(failures), &stop).await {
+            let mut welcomed = None;
+            let error = match session::run(&self, self.control.attempt(turn), &stop, &mut welcomed).await {
                 Ok(()) => return,
                 Err(error) => error,
             };
-            // A stream that held for a while was a good one.
-            failures = if began.elapsed() >= SILENCE { 0 } else { failures + 1 };
+            turn = turn.wrapping_add(1);
+            failures = backoff::failures(failures, welcomed.map_or(Duration::ZERO, |at: Instant| at.elapsed()));
             let wait = backoff::delay(failures, backoff::jitter());
             tracing::warn!(%error, wait_ms = wait.as_millis(), "the plan stream ended: connecting again");
             self.fall_back().await;

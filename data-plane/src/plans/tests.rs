@@ -1,6 +1,7 @@
 //! The node's end of the plan stream: a real log, a real folder, and a control plane that follows a script.
 
 mod control;
+mod silence;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -7,10 +7,21 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// The failures in a row (from 1), after a stream that held for so long. One that outlasted the wait that counting it would
+/// cost was a good one: control planes that are restarted in turn keep no node waiting.
+pub fn failures(before: u32, held: Duration) -> u32 {
+    let next = before.saturating_add(1);
+    if held > longest(next) { 1 } else { next }
+}
+
 /// The wait after so many failures in a row (from 1), for a `jitter` from 0 to 1.
 pub fn delay(failures: u32, jitter: f64) -> Duration {
+    longest(failures).mul_f64(jitter.clamp(0.0, 1.0))
+}
+
+fn longest(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    (FIRST * (1 << doublings)).min(LONGEST).mul_f64(jitter.clamp(0.0, 1.0))
+    (FIRST * (1 << doublings)).min(LONGEST)
 }
 
 /// A number from 0 to 1; the standard library seeds every `RandomState` differently.
@@ -30,6 +41,18 @@ mod tests {
         assert_eq!(delay(9, 1.0), Duration::from_secs(30));
         assert_eq!(delay(u32::MAX, 1.0), Duration::from_secs(30));
         assert_eq!(delay(9, 0.0), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_stream_that_held_longer_than_the_wait_begins_the_count_anew() {
+        let seconds = Duration::from_secs;
+        assert_eq!(failures(0, Duration::ZERO), 1);
+        assert_eq!(failures(1, Duration::ZERO), 2);
+        assert_eq!(failures(4, seconds(4)), 1, "the fifth failure costs 3.2 s at most");
+        assert_eq!(failures(4, seconds(3)), 5);
+        assert_eq!(failures(20, seconds(30)), 21);
+        assert_eq!(failures(20, seconds(31)), 1);
+        assert_eq!(failures(u32::MAX, Duration::ZERO), u32::MAX);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use kanat_proto::node::v1::{
     SnapshotRequest, Welcome,
 };
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
@@ -57,14 +57,15 @@ impl From<Status> for Error {
     }
 }
 
-/// Serves one stream; `Ok` when it ended because of `stop`.
+/// Serves one stream; `Ok` when it ended because of `stop`. Says when the control plane took the node, if it did.
 pub(super) async fn run(
     client: &Client,
     mut control: PlanServiceClient<Transport>,
     stop: &CancellationToken,
+    welcomed: &mut Option<Instant>,
 ) -> Result<(), Error> {
     let (outbound, messages) = mpsc::channel(QUEUE);
-    let mut session = Session { client, outbound, assembly: None };
+    let mut session = Session { client, outbound, welcomed, assembly: None };
     session.send(Out::Hello(session.hello())).await?;
     let serve = async {
         let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
@@ -96,6 +97,7 @@ async fn stopped_while_connecting(stop: &CancellationToken) {
 struct Session<'c> {
     client: &'c Client,
     outbound: mpsc::Sender<NodeMessage>,
+    welcomed: &'c mut Option<Instant>,
     /// A snapshot on its way in.
     assembly: Option<Assembly>,
 }
@@ -147,6 +149,7 @@ impl Session<'_> {
     }
 
     async fn welcomed(&mut self, welcome: Welcome) -> Result<(), Error> {
+        self.welcomed.get_or_insert_with(Instant::now);
         let served: Vec<_> = welcome.environments.into_iter().map(|e| EnvironmentId::new(e.id)).collect();
         tracing::info!(environments = served.len(), "connected to the control plane");
         let mut snapshot = (*self.client.plans.load()).clone();

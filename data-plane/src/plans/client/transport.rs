@@ -56,9 +56,9 @@ impl PlanClient {
         self.fallback.as_ref()
     }
 
-    /// The one to try after so many failures.
-    pub(super) fn attempt(&self, failures: u32) -> PlanServiceClient<Transport> {
-        let turn = failures as usize % (1 + self.others.len());
+    /// The one whose turn it is: they take turns, so that one that is gone is left at once.
+    pub(super) fn attempt(&self, turn: usize) -> PlanServiceClient<Transport> {
+        let turn = turn % (1 + self.others.len());
         let transport = turn.checked_sub(1).map_or(&self.first, |other| &self.others[other]);
         PlanServiceClient::new(transport.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
