@@ -29,16 +29,14 @@ pub async fn run(hub: Arc<Hub>) {
 async fn look_around(hub: &Arc<Hub>) -> Infallible {
     let mut due = interval(LOOK);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut was_read = true;
+    let mut said: Option<String> = None;
     loop {
         due.tick().await;
-        let looked = look(hub).await;
-        if let Err(error) = &looked
-            && was_read
-        {
-            tracing::warn!(%error, "cannot see what other processes change; nodes keep what they have");
+        let failure = look(hub).await.err().map(|error| error.to_string());
+        if let Some(error) = failure.as_ref().filter(|failure| said.as_ref() != Some(failure)) {
+            tracing::warn!(error, "cannot see what other processes change; nodes keep what they have");
         }
-        was_read = looked.is_ok();
+        said = failure;
     }
 }
 

@@ -40,20 +40,34 @@ impl Database {
     fn create() -> Result<Self, String> {
         let server = server().map_err(ToString::to_string)?;
         let name = format!("kanat_test_{}", uuid::Uuid::now_v7().simple());
-        let mut create = server.programs.command("createdb");
-        command::run(create.arg(server.maintenance()).arg(&name)).map_err(|error| error.to_string())?;
         let mut url = server.url.clone();
         url.set_path(&name);
-        Ok(Self { name, url: url.into() })
+        let database = Self { name, url: url.into() };
+        database.make().map_err(|error| error.to_string())?;
+        Ok(database)
+    }
+
+    pub(crate) fn make(&self) -> Result<(), Error> {
+        let server = server().map_err(|_| Error::NotInstalled)?;
+        let mut create = server.programs.command("createdb");
+        command::run(create.arg(server.maintenance()).arg(&self.name))
+    }
+
+    /// Whoever is connected loses the connection.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        let server = server().map_err(|_| Error::NotInstalled)?;
+        let mut drop = server.programs.command("dropdb");
+        command::run(drop.args(["--force", "--if-exists"]).arg(server.maintenance()).arg(&self.name))
+    }
+
+    pub(crate) fn programs(&self) -> Result<&'static Programs, Error> {
+        Ok(&server().map_err(|_| Error::NotInstalled)?.programs)
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let Ok(server) = server() else { return };
-        let mut drop = server.programs.command("dropdb");
-        let dropped = command::run(drop.args(["--force", "--if-exists"]).arg(server.maintenance()).arg(&self.name));
-        if let Err(error) = dropped {
+        if let Err(error) = self.remove() {
             eprintln!("the database of a test is left behind: {error}");
         }
     }

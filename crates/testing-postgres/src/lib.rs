@@ -6,9 +6,11 @@ mod cluster;
 mod command;
 mod database;
 mod error;
+mod operator;
 mod programs;
 
 pub use cluster::{Cluster, Durability, Stop};
 pub use database::Database;
 pub use error::Error;
+pub use operator::Backup;
 pub use programs::Programs;

@@ -5,7 +5,8 @@ use super::Findings;
 use crate::workspace::{Member, SourceFile};
 
 const SQL_CRATES: [&str; 2] = ["kanat-store", "kanat-message-log"];
-const SQL_FOLDERS: [&str; 2] = ["crates/store/", "crates/message-log/"];
+/// Databases for tests are handled there as an operator would.
+const SQL_FOLDERS: [&str; 3] = ["crates/store/", "crates/message-log/", "crates/testing-postgres/"];
 const SQL_LIBRARIES: [&str; 4] = ["sqlx", "rusqlite", "tokio-postgres", "diesel"];
 
 const YAML_CRATES: [&str; 3] = ["kanat-flow", "kanat-catalog", "kanat"];
