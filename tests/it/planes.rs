@@ -7,6 +7,7 @@ mod full_disk;
 mod garbage;
 mod kill;
 mod rolling;
+mod scale;
 mod secrets;
 mod slow_target;
 mod split;

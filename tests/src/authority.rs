@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 
 /// Vouches for certificates of 127.0.0.1; its files lie in a folder of the test.
 pub struct Authority {
@@ -20,6 +20,7 @@ impl Authority {
     /// Makes one, and `<name>.pem` in `folder`.
     pub fn new(folder: &Path, name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("an authority needs no names");
+        params.distinguished_name = called(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key can be made");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("a key can sign");
@@ -36,9 +37,21 @@ impl Authority {
         self.issuer.pem()
     }
 
+    /// The same as TLS libraries take it.
+    pub fn der(&self) -> &[u8] {
+        self.issuer.der()
+    }
+
     /// Makes a certificate that it vouches for.
     pub fn identity(&self, name: &str) -> Identity {
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("an address is a name");
+        self.identity_for(name, &[])
+    }
+
+    /// The same, of these host names too.
+    pub fn identity_for(&self, name: &str, hosts: &[&str]) -> Identity {
+        let names: Vec<_> = ["127.0.0.1"].iter().chain(hosts).map(|host| (*host).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("addresses and hosts are names");
+        params.distinguished_name = called(name);
         let key = KeyPair::generate().expect("a key can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("the authority can sign");
         let stem = self.folder.with_file_name(name);
@@ -47,6 +60,13 @@ impl Authority {
         write(&key_file, &key.serialize_pem());
         Identity { certificate: path(&certificate_file), key: path(&key_file) }
     }
+}
+
+/// OpenSSL takes a certificate for self-signed that has its authority's name.
+fn called(name: &str) -> DistinguishedName {
+    let mut called = DistinguishedName::new();
+    called.push(DnType::CommonName, name);
+    called
 }
 
 fn write(file: &Path, text: &str) {

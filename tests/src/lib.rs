@@ -3,6 +3,8 @@
 pub mod app;
 pub mod authority;
 pub mod cli;
+pub mod load;
+pub mod nginx;
 pub mod python;
 pub mod rest;
 pub mod split;

@@ -52,6 +52,18 @@ impl Split {
         self.process(name, "control-plane", data_dir, &environment, Some(authority.pem())).await
     }
 
+    /// A control plane over TLS, under a certificate of these host names too, that lets nodes in by their token.
+    pub async fn control_plane_behind_tls(&self, name: &str, authority: &Authority, hosts: &[&str]) -> TestProcess {
+        let identity = authority.identity_for(name, hosts);
+        let environment = [
+            ("KANAT_TLS_CERT", identity.certificate.as_str()),
+            ("KANAT_TLS_KEY", &identity.key),
+            ("KANAT_JOIN_TOKEN", JOIN_TOKEN),
+        ];
+        let data_dir = self.folder.path().join("control");
+        self.process(name, "control-plane", data_dir, &environment, Some(authority.pem())).await
+    }
+
     /// A node that shows this certificate, over TLS on both sides.
     pub async fn node_over_tls(
         &self,
@@ -162,6 +174,10 @@ impl TestProcess {
             Some(authority) => Rest::trusting(&base, KEY, authority),
         };
         Self { child, base, api, start }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("the process runs")
     }
 
     /// What it wrote to standard error, over all its starts.
