@@ -1,3 +1,5 @@
 //! What must hold when there is much of it: nodes, flows, requests. The figures are printed.
 
+mod flows;
 mod front_proxy;
+mod reconnect;
