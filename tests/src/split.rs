@@ -154,7 +154,11 @@ pub struct TestProcess {
     pub base: String,
     pub api: Rest,
     start: Start,
+    /// Its first line comes once it listens.
+    lines: Option<FirstLine>,
 }
+
+type FirstLine = tokio::io::Lines<BufReader<tokio::process::ChildStdout>>;
 
 struct Start {
     command: &'static str,
@@ -168,12 +172,13 @@ struct Start {
 
 impl TestProcess {
     async fn start(start: Start) -> Self {
-        let (child, base) = launch(&start).await.expect("kanat starts");
+        let (child, mut lines) = spawn(&start).expect("kanat starts");
+        let base = listens(&start, &mut lines).await.expect("kanat starts");
         let api = match &start.authority {
             None => Rest::new(&base, KEY),
             Some(authority) => Rest::trusting(&base, KEY, authority),
         };
-        Self { child, base, api, start }
+        Self { child, base, api, start, lines: None }
     }
 
     pub fn pid(&self) -> u32 {
@@ -210,10 +215,47 @@ impl TestProcess {
 
     /// Starts again on the same folder and the same port.
     pub async fn restart(&mut self) {
+        self.spawn_again();
+        self.listens().await;
+    }
+
+    /// The same, with these variables beside or in place of those that it had.
+    pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
+        self.start.environment.retain(|(name, _)| environment.iter().all(|(new, _)| new != name));
+        self.start
+            .environment
+            .extend(environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.restart().await;
+    }
+
+    /// Starts again and does not wait until it listens: [`Self::listens`] does.
+    pub fn spawn_again(&mut self) {
         self.start.listen = self.base.split("//").last().unwrap_or_default().to_owned();
-        let (child, base) = launch(&self.start).await.expect("kanat starts again");
-        self.child = child;
+        let (child, lines) = spawn(&self.start).expect("kanat starts again");
+        (self.child, self.lines) = (child, Some(lines));
+    }
+
+    /// Waits until it says that it listens.
+    pub async fn listens(&mut self) {
+        let mut lines = self.lines.take().expect("it was started and not waited for");
+        let base = listens(&self.start, &mut lines).await.expect("kanat starts again");
         assert_eq!(base, self.base);
+    }
+
+    /// The sum of a metric over its labels.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let answer = self.api.without_key().get(&format!("{}/metrics", self.metrics())).await;
+        let samples = answer.text.lines().filter_map(|line| line.strip_prefix(name));
+        let samples = samples.filter(|rest| rest.starts_with([' ', '{']));
+        samples.filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// Where its metrics are, as its log told last.
+    pub fn metrics(&self) -> String {
+        let log = self.log();
+        let line = log.lines().rfind(|line| line.contains("metrics are served")).expect("the address is logged");
+        let line: serde_json::Value = serde_json::from_str(line).expect("the log is JSON");
+        crate::rest::text(&line["url"])
     }
 
     /// The status of its `/ready`.
@@ -227,7 +269,7 @@ impl TestProcess {
     }
 }
 
-async fn launch(start: &Start) -> Result<(Child, String)> {
+fn spawn(start: &Start) -> Result<(Child, FirstLine)> {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(&start.log)?;
     let mut child = Command::new(binary())
         .args([start.command, "--listen", &start.listen, "--data-dir"])
@@ -241,11 +283,16 @@ async fn launch(start: &Start) -> Result<(Child, String)> {
         .spawn()
         .with_context(|| format!("cannot start {}", binary().display()))?;
     let stdout = child.stdout.take().context("no standard output")?;
-    let Some(line) = BufReader::new(stdout).lines().next_line().await? else {
+    Ok((child, BufReader::new(stdout).lines()))
+}
+
+/// Where it listens, by its first line.
+async fn listens(start: &Start, lines: &mut FirstLine) -> Result<String> {
+    let Some(line) = lines.next_line().await? else {
         let log = std::fs::read_to_string(&start.log).unwrap_or_default();
         anyhow::bail!("kanat {} ended before it listened:\n{log}", start.command);
     };
     let base = line.rsplit(' ').next().context("an empty first line")?.to_owned();
     anyhow::ensure!(line.starts_with("kanat ") && base.starts_with("http"), "unexpected first line {line:?}");
-    Ok((child, base))
+    Ok(base)
 }

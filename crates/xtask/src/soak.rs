@@ -14,8 +14,8 @@ pub fn run(options: &[String]) -> Result<()> {
     command::run(cargo(["build", "--locked", "--package", "kanat", "--features", FAILPOINTS]))?;
     for seed in seed..seed.saturating_add(rounds) {
         eprintln!("\nround with seed {seed}");
-        let mut test = cargo(["test", "--locked", "--package", "kanat-tests", "--test", "it", "planes::faults"]);
-        test.args(["--", "--nocapture", "--test-threads=1"]);
+        let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);
+        test.args(["--", "planes::faults", "--nocapture", "--test-threads=1"]);
         test.env("KANAT_SOAK_KILLS", KILLS).env("KANAT_SOAK_SEED", seed.to_string());
         command::run(test)?;
     }

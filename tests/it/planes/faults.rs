@@ -1,7 +1,10 @@
 //! Faults that are caused on purpose: at each step of a message's life, at random, and at every target. The counts are
 //! printed. `cargo xtask soak` runs the same tests for longer.
 
+mod database;
 mod kept;
 mod nodes;
 mod points;
+mod senders;
 mod targets;
+mod tls;

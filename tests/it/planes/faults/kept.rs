@@ -1,19 +1,16 @@
-//! What the fault tests count: senders that post again until they are answered, and a target that fails some messages
-//! once. An acked message that the target never took is lost; one that it took more than once is a duplicate.
+//! What the fault tests count. An acked message that the target never took is lost. One that it took more often than its
+//! record has attempts was sent by a process that died before it could write that down: a duplicate, which is allowed
+//! only for what was in flight at a kill, and once for each.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kanat_model::Timestamp;
 use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, Rest, until};
-use serde_json::json;
-use tokio::task::JoinSet;
+use serde_json::Value;
 
-pub const SENDERS: usize = 16;
-/// Requests that a node sends one target at once.
-pub const LANE: usize = 64;
+use super::senders::Senders;
 
 pub const FLOW: &str = "flow: survivors
 version: 1
@@ -28,6 +25,12 @@ mapping:
 on_error:
   retry: 20x fixed(50ms)
 ";
+
+/// Requests that a node sends one target at once.
+pub const LANE: usize = 64;
+
+/// Messages of one page: an answer holds so many of the largest that the tests send.
+const PAGE: usize = 30;
 
 /// Takes every message, each third number only at its second attempt.
 pub async fn target() -> FakeTarget {
@@ -44,97 +47,101 @@ pub async fn target_that_hangs(at: &'static [usize]) -> FakeTarget {
     FakeTarget::scripted(move |_, earlier| if at.contains(&(earlier + 1)) { Reply::Hang } else { ok() }).await
 }
 
-/// Senders under way.
-pub struct Senders {
-    acked: Arc<Mutex<HashMap<String, usize>>>,
-    sent_again: Arc<AtomicUsize>,
-    tasks: JoinSet<()>,
+/// The end of a process, told after it.
+pub struct Kill {
+    pub at: Timestamp,
+    /// Ids of the messages that were being worked on, where another process could look.
+    in_flight: Option<HashSet<String>>,
 }
 
-impl Senders {
-    /// Posts the numbers from 0 to `messages`, each until it is acked, to one of the addresses after another.
-    pub fn start(api: &Rest, urls: &[String], messages: usize) -> Self {
-        Self::start_while(api, urls, move |n| n < messages)
+impl Kill {
+    /// Nobody can look: what had come in and had not ended may have been in flight.
+    pub fn unseen() -> Self {
+        Self { at: Timestamp::now(), in_flight: None }
     }
 
-    /// Posts numbers as long as `wanted` says so.
-    pub fn start_while(api: &Rest, urls: &[String], wanted: impl Fn(usize) -> bool + Clone + Send + 'static) -> Self {
-        let (acked, sent_again) = (Arc::new(Mutex::new(HashMap::new())), Arc::new(AtomicUsize::new(0)));
-        let next = Arc::new(AtomicUsize::new(0));
-        let mut tasks = JoinSet::new();
-        for sender in 0..SENDERS {
-            let (api, urls, next) = (api.clone(), urls.to_vec(), Arc::clone(&next));
-            let (acked, sent_again, wanted) = (Arc::clone(&acked), Arc::clone(&sent_again), wanted.clone());
-            tasks.spawn(async move {
-                let turn = AtomicUsize::new(sender);
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if !wanted(n) {
-                        return;
-                    }
-                    let payload = json!({ "n": n });
-                    let id = until("a webhook is acked", || async {
-                        let url = &urls[turn.fetch_add(1, Ordering::Relaxed) % urls.len()];
-                        let answer = Rest::try_send(api.http().post(url).json(&payload)).await.ok();
-                        let acked = answer.filter(|answer| answer.status == 202);
-                        if acked.is_none() {
-                            sent_again.fetch_add(1, Ordering::Relaxed);
-                        }
-                        Some(acked?.json()["messageId"].as_str().unwrap().to_owned())
-                    })
-                    .await;
-                    acked.lock().unwrap().insert(id, n);
-                }
-            });
-        }
-        Self { acked, sent_again, tasks }
+    /// The log shows what was in flight, as long as nobody has taken it over.
+    pub async fn seen(api: &Rest, flow: &str) -> Self {
+        let at = Timestamp::now();
+        let in_flight = messages(api, &format!("flowId={flow}&status=processing")).await.into_keys().collect();
+        Self { at, in_flight: Some(in_flight) }
     }
 
-    pub fn acked(&self) -> usize {
-        self.acked.lock().unwrap().len()
-    }
-
-    /// Waits for the last ack.
-    pub async fn finished(&mut self) {
-        while let Some(sender) = self.tasks.join_next().await {
-            sender.unwrap();
+    fn caught(&self, id: &str, message: &Value) -> bool {
+        match &self.in_flight {
+            Some(in_flight) => in_flight.contains(id),
+            None => open_at(message, self.at),
         }
     }
+}
 
-    /// Waits until all has ended, holds what was acked against what came to the target, and says what it counted.
-    pub async fn nothing_is_lost(&self, what: &str, api: &Rest, flow: &str, target: &FakeTarget, kills: usize) {
-        until("every message has ended", || async {
-            for status in ["received", "processing", "retrying", "held"] {
-                let path = format!("/api/v1/messages?flowId={flow}&status={status}&limit=1");
-                if api.get(&path).await.expect(200)["pagination"]["total"] != 0 {
-                    return None;
-                }
+/// The message had come in by then and had not ended, by the log's own times.
+pub fn open_at(message: &Value, at: Timestamp) -> bool {
+    time(&message["receivedAt"]) <= at && at <= time(&message["completedAt"])
+}
+
+pub fn time(value: &Value) -> Timestamp {
+    value.as_str().and_then(Timestamp::parse).unwrap_or_else(|| panic!("{value} is no time"))
+}
+
+/// All messages of a list, by id.
+async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
+    let mut all = HashMap::new();
+    loop {
+        let path = format!("/api/v1/messages?{query}&limit={PAGE}&offset={}", all.len());
+        let page = api.get(&path).await.expect(200);
+        let items = page["data"].as_array().unwrap().clone();
+        let last = items.len() < PAGE;
+        all.extend(items.into_iter().map(|message| (message["id"].as_str().unwrap().to_owned(), message)));
+        if last {
+            return all;
+        }
+    }
+}
+
+/// Waits until all has ended, holds what was acked against what came to the target, and says what it counted. Gives the
+/// messages, by id.
+pub async fn nothing_is_lost(
+    what: &str,
+    senders: &Senders,
+    api: &Rest,
+    flow: &str,
+    target: &FakeTarget,
+    kills: &[Kill],
+) -> HashMap<String, Value> {
+    until("every message has ended", || async {
+        for status in ["received", "processing", "retrying", "held"] {
+            let path = format!("/api/v1/messages?flowId={flow}&status={status}&limit=1");
+            if api.get(&path).await.expect(200)["pagination"]["total"] != 0 {
+                return None;
             }
-            Some(())
-        })
-        .await;
-        let acked = self.acked.lock().unwrap().clone();
-        let mut numbers: HashMap<String, (u64, usize)> = HashMap::new();
-        for received in target.received() {
-            let n = received.json()["n"].as_u64().unwrap();
-            numbers.entry(received.header("idempotency-key").to_owned()).or_insert((n, 0)).1 += 1;
         }
-        let lost = acked.keys().filter(|id| !numbers.contains_key(*id)).count();
-        let mut by_attempts = 0;
-        for id in acked.keys() {
-            let message = api.message(id).await;
-            assert_eq!(message["status"], "delivered", "{message}");
-            by_attempts += message["attempts"].as_u64().unwrap() as usize;
-        }
-        // A request that no recorded attempt stands for was made by a process that died before it could write it down.
-        let requests: usize = acked.keys().filter_map(|id| numbers.get(id)).map(|(_, requests)| requests).sum();
-        let duplicates = requests.saturating_sub(by_attempts);
-        println!(
-            "{what}: {} acked, {kills} kills, {lost} lost, {duplicates} duplicates, {} requests sent again",
-            acked.len(),
-            self.sent_again.load(Ordering::Relaxed)
-        );
-        assert_eq!(lost, 0, "acked messages never reached the target");
-        assert!(duplicates <= kills * LANE, "{duplicates} duplicates of {kills} kills");
+        Some(())
+    })
+    .await;
+    let messages = messages(api, &format!("flowId={flow}")).await;
+    let mut requests: HashMap<String, u64> = HashMap::new();
+    for received in target.received() {
+        *requests.entry(received.header("idempotency-key").to_owned()).or_default() += 1;
     }
+    let acked = senders.acked_ids();
+    let lost = acked.iter().filter(|id| !requests.contains_key(*id)).count();
+    let (mut duplicates, mut in_flight) = (0, 0);
+    for (id, message) in &messages {
+        assert_eq!(message["status"], "delivered", "{message}");
+        let requests = requests.get(id).copied().unwrap_or(0);
+        let more = requests.saturating_sub(message["attempts"].as_u64().unwrap());
+        let caught = kills.iter().filter(|kill| kill.caught(id, message)).count() as u64;
+        assert!(more <= caught, "{requests} requests, in flight at {caught} kills: {message}");
+        (duplicates, in_flight) = (duplicates + more, in_flight + caught);
+    }
+    println!(
+        "{what}: {} acked, {} kills, {lost} lost, {in_flight} in flight, {duplicates} duplicates, {} requests sent again",
+        acked.len(),
+        kills.len(),
+        senders.sent_again(),
+    );
+    assert_eq!(lost, 0, "acked messages never reached the target");
+    assert!(acked.iter().all(|id| messages.contains_key(id)), "acked messages are not in the log");
+    messages
 }

@@ -1,17 +1,16 @@
-//! Nodes of a split deployment that die, stand still, or lose their database, while messages come in.
+//! Nodes of a split deployment that die or stand still while messages come in.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use kanat_testing_postgres::{Cluster, Durability, Programs, Stop};
+use kanat_model::Timestamp;
 use kanat_tests::split::{Split, TestProcess};
-use kanat_tests::{FakeTarget, until};
+use kanat_tests::target::Reply;
+use kanat_tests::{FakeTarget, Rest, until};
+use serde_json::Value;
 
-use super::kept::{self, FLOW, SENDERS, Senders};
-
-/// Short, so that what a dead node held is taken over within the test.
-const LEASE: (&str, &str) = ("KANAT_LEASE_SECONDS", "2");
+use super::kept::{self, FLOW, Kill};
+use super::senders::{SENDERS, Senders};
 
 /// How long the random kills go on, and which: `cargo xtask soak` says.
 struct Extent {
@@ -50,11 +49,12 @@ struct Deployment {
 }
 
 impl Deployment {
-    async fn start(split: &Split, names: &[&str], target: FakeTarget) -> Self {
+    async fn start(split: &Split, names: &[&str], lease: Duration, target: FakeTarget) -> Self {
         let control = split.control_plane("control").await;
         let mut nodes = Vec::new();
+        let lease = lease.as_secs().to_string();
         for name in names {
-            nodes.push(split.node_with(name, &[&control], &[LEASE]).await);
+            nodes.push(split.node_with(name, &[&control], &[("KANAT_LEASE_SECONDS", &lease)]).await);
         }
         control.api.http_instance("erp", &target.url()).await;
         let (flow, webhook) = control.api.deployed(FLOW).await;
@@ -65,98 +65,119 @@ impl Deployment {
         Self { control, nodes, target, flow, urls }
     }
 
-    async fn nothing_is_lost(&self, what: &str, senders: &Senders, kills: usize) {
-        senders.nothing_is_lost(what, &self.control.api, &self.flow, &self.target, kills).await;
+    async fn kill(&mut self, node: usize) -> Kill {
+        self.nodes[node].kill().await;
+        Kill::seen(&self.control.api, &self.flow).await
     }
+
+    async fn nothing_is_lost(&self, what: &str, senders: &Senders, kills: &[Kill]) -> HashMap<String, Value> {
+        kept::nothing_is_lost(what, senders, &self.control.api, &self.flow, &self.target, kills).await
+    }
+}
+
+/// When something was done next about a message, by its trace.
+async fn next_sign_of_life(api: &Rest, message: &Value, after: Timestamp) -> Timestamp {
+    let message = api.message(message["id"].as_str().unwrap()).await;
+    let records = message["trace"].as_array().unwrap().iter().map(|record| kept::time(&record["at"]));
+    records.filter(|at| *at > after).min().unwrap_or_else(|| kept::time(&message["completedAt"]))
 }
 
 #[tokio::test]
 async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_over() {
-    let Extent { kills, pause, seed } = Extent::told();
+    const LEASE: Duration = Duration::from_secs(5);
+    let Extent { kills: many, pause, seed } = Extent::told();
     let split = Split::new();
-    let mut deployment = Deployment::start(&split, &["a", "b", "c"], kept::target().await).await;
-    let done = Arc::new(AtomicBool::new(false));
-    let wanted = {
-        let done = Arc::clone(&done);
-        move |_| !done.load(Ordering::Acquire)
-    };
-    let mut senders = Senders::start_while(&deployment.control.api, &deployment.urls, wanted);
+    let mut deployment = Deployment::start(&split, &["a", "b", "c"], LEASE, kept::target().await).await;
+    let mut senders = Senders::start_endless(&deployment.control.api, &deployment.urls);
     let mut random = Random(seed);
-    for _ in 0..kills {
-        let (acked, begun) = (senders.acked(), Instant::now());
-        until("messages are acked between two kills", || async {
-            (senders.acked() >= acked + 60 && begun.elapsed() >= pause).then_some(())
-        })
-        .await;
+    let mut kills = Vec::new();
+    for _ in 0..many {
+        let begun = Instant::now();
+        senders.ack(60).await;
+        until("it is time for the next kill", || async { (begun.elapsed() >= pause).then_some(()) }).await;
         let victim = random.below(deployment.nodes.len());
-        deployment.nodes[victim].kill().await;
+        kills.push(deployment.kill(victim).await);
         deployment.nodes[victim].restart().await;
     }
     // The last one stays dead: others have to take over what it held.
+    senders.ack(60).await;
     let victim = random.below(deployment.nodes.len());
-    deployment.nodes[victim].kill().await;
-    let begun = Instant::now();
-    done.store(true, Ordering::Release);
+    kills.push(deployment.kill(victim).await);
+    senders.stop();
     senders.finished().await;
-    deployment.nothing_is_lost(&format!("random kills, seed {seed}"), &senders, kills + 1).await;
-    println!("all had ended {} ms after the last kill, with a lease of 2 s", begun.elapsed().as_millis());
+    let messages = deployment.nothing_is_lost(&format!("random kills, seed {seed}"), &senders, &kills).await;
+
+    let (mut open, mut longest) = (0, Duration::ZERO);
+    for kill in &kills {
+        for message in messages.values().filter(|message| kept::open_at(message, kill.at)) {
+            let waited = next_sign_of_life(&deployment.control.api, message, kill.at).await.since(kill.at);
+            assert!(waited <= LEASE * 2, "nobody took it up for {waited:?}: {message}");
+            (open, longest) = (open + 1, longest.max(waited));
+        }
+    }
+    println!("of {open} messages that were open at a kill, the last was taken up after {} ms", longest.as_millis());
+}
+
+/// What the first node sends hangs until the test lets go; what another sends after it is answered with 201.
+async fn target_that_tells_apart() -> FakeTarget {
+    FakeTarget::scripted(|_, earlier| if earlier < SENDERS { Reply::Hang } else { kanat_tests::target::status(201) })
+        .await
+}
+
+#[tokio::test]
+async fn orphans_are_taken_over_within_two_lease_periods() {
+    const LEASE: Duration = Duration::from_secs(5);
+    let split = Split::new();
+    let mut deployment = Deployment::start(&split, &["a", "b"], LEASE, target_that_tells_apart().await).await;
+    let mut senders = Senders::start(&deployment.control.api, &deployment.urls[..1], SENDERS);
+    senders.finished().await;
+    deployment.target.arrivals(SENDERS).await;
+    let kill = deployment.kill(0).await;
+    let at = kill.at;
+    let messages = deployment.nothing_is_lost("a node that stays dead", &senders, &[kill]).await;
+    let mut longest = Duration::ZERO;
+    for message in messages.values() {
+        let waited = next_sign_of_life(&deployment.control.api, message, at).await.since(at);
+        assert!(waited <= LEASE * 2, "nobody took it up for {waited:?}: {message}");
+        longest = longest.max(waited);
+    }
+    println!("{SENDERS} orphans, the last taken over after {} ms, with a lease of {LEASE:?}", longest.as_millis());
+    assert_eq!(deployment.target.received().len(), SENDERS * 2);
 }
 
 #[tokio::test]
 async fn a_node_that_stood_still_past_its_lease_writes_no_outcome_any_more() {
     let split = Split::new();
-    let target = FakeTarget::scripted(|_, earlier| {
-        if earlier < SENDERS { kanat_tests::target::Reply::Hang } else { kanat_tests::target::ok() }
-    })
-    .await;
-    let deployment = Deployment::start(&split, &["a", "b"], target).await;
+    let lease = Duration::from_secs(2);
+    let deployment = Deployment::start(&split, &["a", "b"], lease, target_that_tells_apart().await).await;
     let mut senders = Senders::start(&deployment.control.api, &deployment.urls[..1], SENDERS);
     senders.finished().await;
     deployment.target.arrivals(SENDERS).await;
-    deployment.nodes[0].signal("STOP").await;
+    let late = &deployment.nodes[0];
+    late.signal("STOP").await;
+    let stop = [Kill::seen(&deployment.control.api, &deployment.flow).await];
     // The other node sends all of them, after the lease of the first.
     deployment.target.arrivals(SENDERS * 2).await;
-    deployment.nothing_is_lost("a node that stands still, taken over", &senders, 1).await;
+    deployment.nothing_is_lost("a node that stands still, taken over", &senders, &stop).await;
+    // Now the first gets its answers, which are 200, and has to find that it is too late.
     deployment.target.release();
-    deployment.nodes[0].signal("CONT").await;
-    until("the late node is ready again", || async { (deployment.nodes[0].readiness().await == 200).then_some(()) })
-        .await;
-    deployment.nothing_is_lost("the same node, woken", &senders, 1).await;
-    assert_eq!(deployment.target.received().len(), SENDERS * 2);
-}
-
-#[tokio::test]
-async fn a_database_restarted_under_load_loses_nothing_and_nobody_is_restarted() {
-    let cluster = Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
-    cluster.create_database("kanat").unwrap();
-    let url = cluster.url("kanat");
-    let split = Split::new();
-    let control = split.control_plane_with("control", &[("KANAT_DATABASE_URL", &url)]).await;
-    let node = split.node_with("a", &[&control], &[LEASE, ("KANAT_DATABASE_URL", &url)]).await;
-    let target = kept::target().await;
-    control.api.http_instance("erp", &target.url()).await;
-    let (flow, webhook) = control.api.deployed(FLOW).await;
-    node.becomes_ready().await;
-    let done = Arc::new(AtomicBool::new(false));
-    let wanted = {
-        let done = Arc::clone(&done);
-        move |_| !done.load(Ordering::Acquire)
-    };
-    let mut senders = Senders::start_while(&control.api, &[format!("{}{webhook}", node.base)], wanted);
-    for stop in [Stop::Fast, Stop::Immediate] {
-        let acked = senders.acked();
-        until("messages are acked", || async { (senders.acked() >= acked + 60).then_some(()) }).await;
-        cluster.stop(stop).unwrap();
-        let probe = control.api.http().post(format!("{}{webhook}", node.base)).json(&serde_json::json!({"n": 1}));
-        let answer = kanat_tests::Rest::send(probe).await;
-        assert_eq!((answer.status, answer.header("retry-after").is_empty()), (503, false), "{}", answer.text);
-        cluster.start_again().unwrap();
-        let (acked, begun) = (senders.acked(), Instant::now());
-        until("messages are acked again", || async { (senders.acked() > acked + SENDERS).then_some(()) }).await;
-        println!("{stop:?} restart: messages are taken {} ms after its return", begun.elapsed().as_millis());
-        assert!(begun.elapsed() < Duration::from_secs(10));
+    late.signal("CONT").await;
+    let refused = until("the late node has tried to write every outcome", || async {
+        let refused = late.metric("kanat_log_settles_fenced_total").await;
+        (refused >= SENDERS as f64).then_some(refused)
+    })
+    .await;
+    assert_eq!(refused, SENDERS as f64);
+    assert!(late.log().contains("an outcome came too late"), "{}", late.log());
+    until("the late node is ready again", || async { (late.readiness().await == 200).then_some(()) }).await;
+    let messages = deployment.nothing_is_lost("the same node, woken", &senders, &stop).await;
+    for id in messages.keys() {
+        let message = deployment.control.api.message(id).await;
+        let trace = message["trace"].as_array().unwrap();
+        let deliveries: Vec<_> = trace.iter().filter(|record| record["stage"] == "delivery").collect();
+        let [delivery] = deliveries.as_slice() else { panic!("one delivery, its successor's: {message}") };
+        assert!(delivery["response"].to_string().contains("201"), "{message}");
     }
-    done.store(true, Ordering::Release);
-    senders.finished().await;
-    senders.nothing_is_lost("PostgreSQL restarted", &control.api, &flow, &target, 2).await;
+    println!("{refused} late outcomes refused, {} final states are the successor's", messages.len());
+    assert_eq!(deployment.target.received().len(), SENDERS * 2);
 }

@@ -4,11 +4,16 @@
 use std::time::Duration;
 
 use kanat_tests::target::{Reply, status};
-use kanat_tests::{FakeTarget, TestApp};
+use kanat_tests::{FakeTarget, TestApp, memory};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+
+use super::tls::{Authority, TlsTarget};
+
+/// How much more memory all of them together may take, in KiB.
+const MOST_KIB: u64 = 64 << 10;
 
 /// A target that writes whatever bytes it likes to its connection.
 struct Raw {
@@ -78,16 +83,12 @@ fn flow(name: &str) -> String {
     )
 }
 
-#[cfg(target_os = "linux")]
-fn memory_mib(app: &TestApp) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", app.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
-}
-
 #[tokio::test]
 async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_delivered() {
-    let app = TestApp::start().await;
+    let authority = Authority::new();
+    let trusted = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&trusted, authority.pem()).unwrap();
+    let app = TestApp::start_with(&[("SSL_CERT_FILE", trusted.path().to_str().unwrap())]).await;
     let refused = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
@@ -103,33 +104,41 @@ async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_d
     let broken = FakeTarget::scripted(|_, _| status(500)).await;
     let (drip, gibibyte) = (Raw::start(drip).await, Raw::start(gibibyte).await);
     let (too_short, no_tls) = (Raw::start(too_short).await, Raw::start(no_tls).await);
+    let self_signed = TlsTarget::self_signed("127.0.0.1").await;
+    let (expired, other) = (authority.expired("127.0.0.1").await, authority.good("elsewhere.example").await);
     let cases = [
-        ("refuse", refused, "network"),
-        ("reset", reset.url(), "network"),
-        ("hang", hang.url(), "timeout"),
-        ("drip", drip.url(), "timeout"),
-        ("gibibyte", gibibyte.url(), "status"),
-        ("redirect", redirect.url(), "status"),
-        ("bad-tls", format!("https://{}", no_tls.address), "network"),
-        ("wrong-length", too_short.url(), "network"),
-        ("broken", broken.url(), "status"),
+        ("refuse", refused, "network", "Connection refused"),
+        ("reset", reset.url(), "network", "connection"),
+        ("hang", hang.url(), "timeout", "no answer within 2000 ms"),
+        ("drip", drip.url(), "timeout", "no answer within 2000 ms"),
+        ("gibibyte", gibibyte.url(), "status", "500"),
+        ("redirect", redirect.url(), "status", "302"),
+        ("no-tls", format!("https://{}", no_tls.address), "network", "cannot connect"),
+        ("self-signed", self_signed.url(), "network", "invalid peer certificate: UnknownIssuer"),
+        ("wrong-name", other.url(), "network", "certificate not valid for name"),
+        ("expired", expired.url(), "network", "certificate expired"),
+        ("wrong-length", too_short.url(), "network", "the answer broke off"),
+        ("broken", broken.url(), "status", "500"),
     ];
+    let good = authority.good("127.0.0.1").await;
+    app.api.http_instance("good-tls", &good.url()).await;
+    let (_, over_tls) = app.api.deployed(&flow("good-tls")).await;
+    app.api.message_becomes(&app.api.webhook(&over_tls, &json!({})).await, "delivered").await;
     app.api.http_instance("working", &working.url()).await;
     let (_, free) = app.api.deployed(&flow("working")).await;
     app.api.message_becomes(&app.api.webhook(&free, &json!({})).await, "delivered").await;
-    #[cfg(target_os = "linux")]
-    let before = memory_mib(&app);
+    let before = memory::resident_kib(app.pid());
 
     let mut sent = Vec::new();
-    for (name, url, kind) in &cases {
+    for (name, url, kind, reason) in &cases {
         app.api.http_instance(name, url).await;
         let (_, webhook) = app.api.deployed(&flow(name)).await;
-        sent.push((*name, *kind, app.api.webhook(&webhook, &json!({"n": 1})).await));
+        sent.push((*name, *kind, *reason, app.api.webhook(&webhook, &json!({"n": 1})).await));
     }
     for n in 0..10 {
         app.api.message_becomes(&app.api.webhook(&free, &json!({ "n": n })).await, "delivered").await;
     }
-    for (name, kind, id) in &sent {
+    for (name, kind, reason, id) in &sent {
         let message = app.api.message_becomes(id, "dead_letter").await;
         println!(
             "{name}: {} attempts, {}: {}",
@@ -137,13 +146,11 @@ async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_d
         );
         assert_eq!(message["attempts"], 2, "{name}: {message}");
         assert_eq!(message["error"]["kind"], *kind, "{name}: {message}");
+        assert!(message["error"]["message"].as_str().unwrap().contains(reason), "{name}: {message}");
     }
     // A redirect leads nowhere: what came to the working target is its own.
     assert_eq!(working.received().len(), 11);
-    #[cfg(target_os = "linux")]
-    {
-        let grown = memory_mib(&app) - before;
-        println!("{} targets that fail, 0 others held up, {grown} MiB more at most", cases.len());
-        assert!(grown < 64, "{grown} MiB more than before");
-    }
+    let grown = memory::peak_kib(app.pid()) - before;
+    println!("{} targets that fail, 0 others held up, {} MiB more at most", cases.len(), grown >> 10);
+    assert!(grown < MOST_KIB, "{grown} KiB more than before");
 }
