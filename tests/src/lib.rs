@@ -3,7 +3,10 @@
 pub mod app;
 pub mod authority;
 pub mod cli;
+pub mod fleet;
+pub mod load;
 pub mod memory;
+pub mod nginx;
 pub mod python;
 pub mod rest;
 pub mod split;
