@@ -59,6 +59,7 @@ macro_rules! message_log_contract {
             puts_traces_together_in_order
             leaves_alone_what_a_living_node_holds
             hands_the_messages_of_a_dead_node_to_another
+            leaves_a_node_its_own_messages_when_its_lease_ran_out
             hands_the_messages_of_an_unknown_owner_to_another
             gives_a_restarted_node_its_messages_at_once
             hands_back_at_once

@@ -7,7 +7,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, leased, message};
-use crate::{NewMessage, Outcome, Place, Settled};
+use crate::{Claim, NewMessage, Outcome, Place, Room, Settled};
 
 pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -38,6 +38,20 @@ pub async fn hands_the_messages_of_a_dead_node_to_another(harness: &dyn Harness)
     assert_eq!(claimed.lease.owner, subject.boot);
     assert_eq!(subject.settle(&former, 1, Outcome::Delivered).await, Settled::Fenced);
     subject.deliver(&claimed.lease).await;
+    subject.close().await;
+}
+
+pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    // As after a while in which nothing could be renewed, and nobody else has come.
+    let late = BootId::generate();
+    subject.log.open_lease(&late, &NodeId::generate(), Duration::ZERO).await.expect("it is taken");
+    let lease = leased(subject.append(NewMessage { place: Place::Leased(late.clone()), ..message(&flow) }).await);
+    let rooms = vec![Room { flow_id: flow, messages: 10 }];
+    let claimed = subject.log.claim(Claim { owner: late, rooms }).await.expect("the log reads");
+    assert!(claimed.is_empty(), "it works on it: {claimed:?}");
+    assert_eq!(subject.settle(&lease, 1, Outcome::Delivered).await, Settled::Done);
     subject.close().await;
 }
 

@@ -176,7 +176,11 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
     let now = Timestamp::now().as_millis();
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).fetch_all(&mut *conn).await? {
-        owners.push((row.try_get::<String, _>(0)?, i64::MAX));
+        let owner: String = row.try_get(0)?;
+        // Its own are no orphans: a process that stood still for longer than its lease works on them yet.
+        if owner != claim.owner.as_str() {
+            owners.push((owner, i64::MAX));
+        }
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();

@@ -134,7 +134,11 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     let mut snapshot = reader.begin().await?;
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).bind(now).fetch_all(&mut *snapshot).await? {
-        owners.push((row.try_get::<String, _>(0)?, i64::MAX));
+        let owner: String = row.try_get(0)?;
+        // Its own are no orphans: a process that stood still for longer than its lease works on them yet.
+        if owner != claim.owner.as_str() {
+            owners.push((owner, i64::MAX));
+        }
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
