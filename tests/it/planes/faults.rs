@@ -3,8 +3,12 @@
 
 mod database;
 mod kept;
+mod live;
 mod nodes;
 mod points;
 mod senders;
+mod restore;
+mod store_read;
 mod targets;
 mod tls;
+mod versions;
