@@ -15,7 +15,7 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             let Some(dependencies) = manifest.get(section).and_then(toml::Value::as_table) else { continue };
             for (name, dependency) in dependencies {
-                if !from_the_workspace(dependency) {
+                if !from_the_workspace(section, dependency) {
                     let message = format!("write `{name}.workspace = true`, the version goes into the root Cargo.toml");
                     findings.error(&file.path, message);
                 }
@@ -28,10 +28,16 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
     }
 }
 
-/// `{ workspace = true }` and nothing beside it: a feature added by one member rebuilds the crate for all.
-fn from_the_workspace(dependency: &toml::Value) -> bool {
+/// `{ workspace = true }` and nothing beside it: a feature added by one member rebuilds the crate for all. What is for tests
+/// alone must not be in what users run, and is worth that.
+fn from_the_workspace(section: &str, dependency: &toml::Value) -> bool {
     let Some(table) = dependency.as_table() else { return false };
-    table.get("workspace").and_then(toml::Value::as_bool) == Some(true) && table.len() == 1
+    let for_tests = |features: &toml::Value| features.as_array().is_some_and(|all| all == &["test-util".into()]);
+    table.iter().all(|(key, value)| match key.as_str() {
+        "workspace" => value.as_bool() == Some(true),
+        "features" => section == "dev-dependencies" && for_tests(value),
+        _ => false,
+    }) && table.contains_key("workspace")
 }
 
 #[cfg(test)]
@@ -39,7 +45,11 @@ mod tests {
     use super::*;
 
     fn errors(dependency: &str) -> usize {
-        let text = format!("[lints]\nworkspace = true\n[dependencies]\n{dependency}\n");
+        errors_in("dependencies", dependency)
+    }
+
+    fn errors_in(section: &str, dependency: &str) -> usize {
+        let text = format!("[lints]\nworkspace = true\n[{section}]\n{dependency}\n");
         let mut findings = Findings::default();
         check(&[SourceFile { path: "crates/a/Cargo.toml".to_owned(), text }], &mut findings);
         findings.errors.len()
@@ -50,5 +60,14 @@ mod tests {
         assert_eq!(errors("bytes.workspace = true"), 0);
         assert_eq!(errors("bytes = \"1\""), 1);
         assert_eq!(errors("bytes = { workspace = true, features = [\"serde\"] }"), 1);
+    }
+
+    #[test]
+    fn lets_tests_have_what_is_for_tests_alone() {
+        let (tests, more) =
+            ("{ workspace = true, features = [\"test-util\"] }", "{ workspace = true, features = [\"fs\"] }");
+        assert_eq!(errors_in("dev-dependencies", &format!("tokio = {tests}")), 0);
+        assert_eq!(errors(&format!("tokio = {tests}")), 1);
+        assert_eq!(errors_in("dev-dependencies", &format!("tokio = {more}")), 1);
     }
 }
