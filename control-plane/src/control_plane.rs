@@ -11,7 +11,7 @@ use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
 use crate::app::App;
-use crate::jobs::{retention, schedule_outcomes, schedules};
+use crate::jobs::{oauth_refresh, observations, retention, schedule_outcomes, schedules};
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
@@ -71,6 +71,10 @@ impl ControlPlane {
         }
         app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));
+        app.hub.run_until_stopped(oauth_refresh::run(Arc::clone(&app)));
+        if let Some(observed) = app.hub.observations() {
+            app.hub.run_until_stopped(observations::run(Arc::clone(&app), observed));
+        }
         Ok(Self { app, service, new_owner_key })
     }
 

@@ -17,4 +17,10 @@ impl PublicUrl {
         let base = self.0.get().map(String::as_str).unwrap_or_default();
         format!("{base}/webhooks/receive/{token}")
     }
+
+    /// Where providers send people back to after their consent.
+    pub fn oauth_callback(&self) -> String {
+        let base = self.0.get().map(String::as_str).unwrap_or_default();
+        format!("{base}/inbound/oauth/callback")
+    }
 }

@@ -25,6 +25,9 @@ use crate::grpc;
 use crate::idempotency::Idempotency;
 use crate::push::remote::{self, RemotePlans};
 
+/// Where providers send people back to: below a prefix that is the data plane's otherwise.
+const OAUTH_CALLBACK: &str = "/inbound/oauth/callback";
+
 type Api = Authentication<Idempotency<Routes>>;
 /// The same for callers outside of the process.
 type RemoteApi = MapResponse<Api, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
@@ -92,7 +95,7 @@ fn bounded(mut response: Response<tonic::body::Body>) -> Response<tonic::body::B
 }
 
 fn is_rest(path: &str) -> bool {
-    path == "/api/v1" || path.starts_with("/api/v1/")
+    path == "/api/v1" || path.starts_with("/api/v1/") || path == OAUTH_CALLBACK
 }
 
 fn is_grpc<B>(request: &Request<B>) -> bool {

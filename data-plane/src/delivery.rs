@@ -21,6 +21,7 @@ use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{Client, Response};
 
+use crate::observed::Observer;
 use crate::pipeline::{Bounds, Budget, Reservation};
 use crate::work::Work;
 use call::Called;
@@ -57,6 +58,8 @@ pub(crate) struct Tools<'a> {
     pub memory: &'a Arc<Budget>,
     /// For `User-Agent`.
     pub agent: &'a HeaderValue,
+    /// Who is told how calls end and what they bring.
+    pub observer: Observer<'a>,
 }
 
 /// Makes one attempt; `None` when the message was found to be another's.

@@ -9,6 +9,7 @@ mod error;
 mod ingress;
 mod monitor;
 mod node;
+mod observed;
 mod pipeline;
 pub mod plans;
 mod service;

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use kanat_message_log::MessageLog;
 use kanat_model::id::FlowId;
 
+use crate::observed::Observed;
 pub use client::{Client, Fallback, PlanClient, Remote};
 pub use environment::Environment;
 pub use snapshot::{Flow, Snapshot};
@@ -28,6 +29,7 @@ pub struct Plans {
 struct Shared {
     current: ArcSwap<Snapshot>,
     versions: Versions,
+    observed: Observed,
 }
 
 /// A version of a flow as a message needs it.
@@ -42,7 +44,12 @@ impl Plans {
     /// No plans yet; older versions of flows come from `log`.
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
         let (current, versions) = (ArcSwap::default(), Versions::new(log));
-        Self { shared: Arc::new(Shared { current, versions }) }
+        Self { shared: Arc::new(Shared { current, versions, observed: Observed::default() }) }
+    }
+
+    /// What connectors are seen to do, for the control plane to be told.
+    pub fn observed(&self) -> &Observed {
+        &self.shared.observed
     }
 
     /// What runs now. Keep it for one request or message, not longer.

@@ -1,9 +1,13 @@
 //! Connectors: the catalog, and instances whose secrets are written and never read.
 
+mod actions;
 mod catalog;
 mod create;
 mod delete;
 mod get;
+mod health;
 mod list;
+mod oauth;
+mod schemas;
 mod test;
 mod update;

@@ -7,6 +7,7 @@ pub mod fleet;
 pub mod load;
 pub mod memory;
 pub mod nginx;
+pub mod oauth_provider;
 pub mod python;
 pub mod rest;
 pub mod split;

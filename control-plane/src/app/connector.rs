@@ -1,6 +1,9 @@
 //! Use-cases of connectors: reads of the catalog, and the instances that an environment made of its entries. Configs
 //! are sealed at rest and leave masked.
 
+pub mod health;
+pub mod oauth;
+pub mod schemas;
 mod test;
 
 use kanat_catalog::{Action, Entry, Instance, MASK};
@@ -9,6 +12,7 @@ use kanat_model::page::{Page, Paged};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
+use kanat_store::connector_health::{self, ConnectorHealth};
 use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
 use kanat_store::{Db, flow_use};
 use serde_json::{Map, Value};
@@ -37,6 +41,14 @@ pub struct Update {
     pub config: Option<Config>,
 }
 
+/// An instance, how it does, and what its OAuth2 client holds, if it has one.
+#[derive(Debug)]
+pub struct Seen {
+    pub instance: ConnectorInstance,
+    pub health: Option<ConnectorHealth>,
+    pub authorization: Option<oauth::Held>,
+}
+
 /// The catalog's entries by name.
 pub fn catalog(category: Option<&str>, search: &str) -> Vec<&'static Entry> {
     let search = search.to_lowercase();
@@ -62,7 +74,7 @@ pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action, Error> {
 }
 
 /// Makes an instance.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<ConnectorInstance>, Error> {
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
     let entry = kanat_catalog::entry(&new.catalog_id)
         .ok_or_else(|| Error::field("catalogId", format!("the catalog has no entry {:?}", new.catalog_id)))?;
     let name = name::check("name", &new.name)?;
@@ -84,19 +96,28 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Conn
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
     connector_instance::insert(change.db(), &instance).await?;
-    publish(&mut change, &instance, config).await?;
-    change.commit(instance).await
+    oauth::config_changed(app, change.db(), &instance, &new.config).await?;
+    publish(&mut change, app, &instance, config).await?;
+    let seen = seen(change.db(), instance).await?;
+    change.commit(seen).await
 }
 
 /// The environment's instances, newest first.
-pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<ConnectorInstance>, Error> {
+pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Seen>, Error> {
     let mut tx = app.store.read().await?;
-    Ok(connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?)
+    let Paged { items, total, page } = connector_instance::list(&mut tx, &caller.environment_id, filter, page).await?;
+    let mut shown = Vec::with_capacity(items.len());
+    for instance in items {
+        shown.push(seen(&mut tx, instance).await?);
+    }
+    Ok(Paged { items: shown, total, page })
 }
 
 /// One instance.
-pub async fn get(app: &App, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
-    existing(&mut *app.store.read().await?, caller, id).await
+pub async fn get(app: &App, caller: &Caller, id: &InstanceId) -> Result<Seen, Error> {
+    let mut tx = app.store.read().await?;
+    let instance = existing(&mut tx, caller, id).await?;
+    seen(&mut tx, instance).await
 }
 
 /// Changes what the update names.
@@ -106,7 +127,7 @@ pub async fn update(
     id: &InstanceId,
     update: Update,
     if_match: &IfMatch,
-) -> Result<Changed<ConnectorInstance>, Error> {
+) -> Result<Changed<Seen>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut instance = existing(change.db(), caller, id).await?;
     if_match.check(instance.revision)?;
@@ -123,8 +144,12 @@ pub async fn update(
     instance.config = app.sealer.seal(text.as_bytes(), &seal_context(id));
     instance.updated_at = Timestamp::now();
     connector_instance::update(change.db(), &mut instance).await?;
-    publish(&mut change, &instance, text).await?;
-    change.commit(instance).await
+    if merged != stored {
+        oauth::config_changed(app, change.db(), &instance, &merged).await?;
+    }
+    publish(&mut change, app, &instance, text).await?;
+    let seen = seen(change.db(), instance).await?;
+    change.commit(seen).await
 }
 
 /// Takes an instance out of service; not while a deployed flow uses it.
@@ -138,6 +163,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &InstanceId, if_match: &IfMa
         return Err(Error::precondition(format!("connector instance {name:?} is used by deployed flows: {users}")));
     }
     connector_instance::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    oauth::deleted(change.db(), &instance).await?;
     change.remove(Kind::ConnectorInstance, id.as_str()).await?;
     change.commit(()).await
 }
@@ -156,8 +182,25 @@ pub fn redacted(app: &App, instance: &ConnectorInstance) -> Result<String, Error
 /// An instance as runs use it, with its secrets; `None` when there is none of that id, or it no longer fits its entry.
 pub async fn instance(app: &App, db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<Option<Instance>, Error> {
     let Some(found) = connector_instance::get(db, &caller.environment_id, id).await? else { return Ok(None) };
-    let config = Value::Object(config(app, &found)?).to_string();
-    Ok(Instance::new(id.as_str(), found.name, &found.catalog_id, &config).ok())
+    Ok(ready(app, db, &found).await?.ok())
+}
+
+/// An instance as calls use it, with its access token where it has one; inside, why it no longer fits its entry.
+async fn ready(app: &App, db: &mut Db, row: &ConnectorInstance) -> Result<Result<Instance, String>, Error> {
+    let config = Value::Object(config(app, row)?).to_string();
+    let token = oauth::access_token(app, db, &row.id).await?;
+    let made = Instance::new(row.id.as_str(), row.name.as_str(), &row.catalog_id, &config);
+    Ok(made.and_then(|instance| match token {
+        Some(token) => instance.with_access_token(token.expose()),
+        None => Ok(instance),
+    }))
+}
+
+async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<Seen, Error> {
+    let health = connector_health::get(db, &instance.id).await?;
+    let by_oauth2 = kanat_catalog::entry(&instance.catalog_id).is_some_and(|entry| entry.authentication == "oauth2");
+    let authorization = if by_oauth2 { Some(oauth::held(db, &instance.id).await?) } else { None };
+    Ok(Seen { instance, health, authorization })
 }
 
 async fn existing(db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
@@ -194,12 +237,25 @@ fn seal_context(id: &InstanceId) -> String {
     Kind::ConnectorInstance.resource_id(id)
 }
 
-async fn publish(change: &mut Change<'_>, instance: &ConnectorInstance, config: String) -> Result<(), Error> {
+/// Publishes an instance whose config is as it was, with the tokens that it holds by now.
+async fn republish(change: &mut Change<'_>, app: &App, instance: &ConnectorInstance) -> Result<(), Error> {
+    let config = Value::Object(config(app, instance)?).to_string();
+    publish(change, app, instance, config).await
+}
+
+async fn publish(
+    change: &mut Change<'_>,
+    app: &App,
+    instance: &ConnectorInstance,
+    config: String,
+) -> Result<(), Error> {
+    let token = oauth::access_token(app, change.db(), &instance.id).await?;
     let body = plan::ConnectorInstance {
         id: instance.id.as_str().to_owned(),
         name: instance.name.clone(),
         catalog_id: instance.catalog_id.clone(),
         config,
+        access_token: token.map(|token| token.expose().clone()).unwrap_or_default(),
     };
     change.put(Kind::ConnectorInstance, instance.id.as_str(), &body).await
 }

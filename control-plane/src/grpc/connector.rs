@@ -9,7 +9,7 @@ use kanat_store::connector_instance::Filter;
 use tonic::{Request, Response, Status};
 
 use super::{Api, caller, if_match, page, status};
-use crate::app::connector;
+use crate::app::connector::{self, oauth};
 
 #[tonic::async_trait]
 impl ConnectorService for Api {
@@ -112,5 +112,67 @@ impl ConnectorService for Api {
         let id = request.into_inner().id.into();
         let tested = connector::test(&self.app, &caller, &id).await.map_err(status::of)?;
         Ok(Response::new(convert::tested(tested)))
+    }
+
+    async fn get_connector_health(
+        &self,
+        request: Request<wire::GetConnectorHealthRequest>,
+    ) -> Result<Response<wire::GetConnectorHealthResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::GetConnectorHealthRequest { id, limit, offset } = request.into_inner();
+        let found = connector::health::get(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
+        let (health, changes) = found.map_err(status::of)?;
+        let changes = page::convert(changes, convert::health_change);
+        Ok(Response::new(convert::health_and_changes(health.as_ref(), changes)))
+    }
+
+    async fn list_endpoint_schemas(
+        &self,
+        request: Request<wire::ListEndpointSchemasRequest>,
+    ) -> Result<Response<wire::ListEndpointSchemasResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::ListEndpointSchemasRequest { id, limit, offset } = request.into_inner();
+        let found = connector::schemas::list(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
+        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::endpoint_schema);
+        Ok(Response::new(wire::ListEndpointSchemasResponse { data, pagination }))
+    }
+
+    async fn check_endpoint_schemas(
+        &self,
+        request: Request<wire::CheckEndpointSchemasRequest>,
+    ) -> Result<Response<wire::CheckEndpointSchemasResponse>, Status> {
+        let caller = caller(&request)?;
+        let id = request.into_inner().id.into();
+        let (at, found) = connector::schemas::check(&self.app, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(convert::checked(at, found)))
+    }
+
+    async fn start_o_auth(
+        &self,
+        request: Request<wire::StartOAuthRequest>,
+    ) -> Result<Response<wire::StartOAuthResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::StartOAuthRequest { catalog_id, instance_name, redirect_uri } = request.into_inner();
+        let started = oauth::start(&self.app, &caller, &catalog_id, &instance_name, redirect_uri).await;
+        Ok(Response::new(convert::started(started.map_err(status::of)?)))
+    }
+
+    async fn complete_o_auth(
+        &self,
+        request: Request<wire::CompleteOAuthRequest>,
+    ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
+        let caller = caller(&request)?;
+        let callback = convert::callback(request.into_inner());
+        let completed = oauth::complete(&self.app, Some(&caller), callback).await.map_err(status::of)?;
+        Ok(super::changed(completed, convert::completed))
+    }
+
+    async fn receive_o_auth_callback(
+        &self,
+        request: Request<wire::CompleteOAuthRequest>,
+    ) -> Result<Response<wire::CompleteOAuthResponse>, Status> {
+        let callback = convert::callback(request.into_inner());
+        let completed = oauth::complete(&self.app, None, callback).await.map_err(status::of)?;
+        Ok(super::changed(completed, convert::completed))
     }
 }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, NodeId};
-use tokio::sync::{Semaphore, watch};
+use kanat_proto::node::v1::ObservedConnector;
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,6 +24,9 @@ const APPLY_DEADLINE: Duration = Duration::from_secs(5);
 
 /// First and longest wait between looks at what the nodes of other control planes run.
 const LOOK_ELSEWHERE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+
+/// What nodes have seen of connectors and nobody has taken up yet.
+const OBSERVATIONS: usize = 1000;
 
 /// Snapshots in preparation at one time; the others queue.
 const SNAPSHOTS: usize = 16;
@@ -51,11 +55,14 @@ pub struct Hub {
     /// Woken when a feed has another set.
     sets: watch::Sender<()>,
     snapshots: Semaphore,
+    observed: mpsc::Sender<ObservedConnector>,
+    observations: Mutex<Option<mpsc::Receiver<ObservedConnector>>>,
 }
 
 impl Hub {
     /// Begins to follow the store.
     pub fn new(source: Source) -> Arc<Self> {
+        let (observed, observations) = mpsc::channel(OBSERVATIONS);
         let hub = Arc::new(Self {
             source,
             nodes: Nodes::default(),
@@ -67,9 +74,21 @@ impl Hub {
             feeds: Mutex::default(),
             sets: watch::Sender::new(()),
             snapshots: Semaphore::new(SNAPSHOTS),
+            observed,
+            observations: Mutex::new(Some(observations)),
         });
         hub.tasks.spawn(follow::run(Arc::clone(&hub)));
         hub
+    }
+
+    /// What nodes have seen connectors do, for the one who takes it up; none when somebody does already.
+    pub fn observations(&self) -> Option<mpsc::Receiver<ObservedConnector>> {
+        self.observations.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Hands on what a node has seen. What finds no room is dropped: nodes will see it again.
+    pub(super) fn observe(&self, connector: ObservedConnector) {
+        let _ = self.observed.try_send(connector);
     }
 
     /// Says that `environment` reached `generation`; nodes get it once a burst of changes has passed.

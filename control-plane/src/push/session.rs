@@ -275,6 +275,13 @@ impl Session {
                 }
                 Ok(())
             }
+            Some(In::Observed(observed)) => {
+                // A node tells of the environments that it serves, and of no other.
+                let served = |id: &str| self.lines.contains_key(&EnvironmentId::from(id));
+                let connectors = observed.connectors.into_iter().filter(|seen| served(&seen.environment_id));
+                connectors.for_each(|seen| self.hub.observe(seen));
+                Ok(())
+            }
             // It has finished what it had, and goes.
             Some(In::Drained(_)) => Err(End::Closed),
             Some(In::Hello(_)) => {

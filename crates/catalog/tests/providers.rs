@@ -248,6 +248,8 @@ fn bounds_are_the_configs_else_the_providers() {
     let own =
         limits("shopify", json!({"shop": "acme", "access_token": "t", "requests_per_second": 0.5, "concurrency": 3}));
     assert_eq!((own.requests_per_second, own.concurrency), (Some(0.5), Some(3)));
+    let sandbox = limits("shopify", json!({"shop": "acme", "access_token": "t", "base_url": "http://127.0.0.1:9"}));
+    assert_eq!((sandbox.requests_per_second, sandbox.concurrency), (None, None));
     let http = limits("http", json!({"base_url": "https://e.example"}));
     assert_eq!((http.requests_per_second, http.concurrency), (None, None));
 }

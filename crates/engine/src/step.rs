@@ -39,6 +39,11 @@ impl Step {
         format!("steps.{}", self.name)
     }
 
+    /// Method and path of its action, as the catalog has them.
+    pub fn endpoint(&self) -> String {
+        format!("{} {}", self.action.method, self.action.path)
+    }
+
     /// Why an answer of 2xx is a failure all the same, where the provider says so in its body.
     pub fn refusal(&self, body: &[u8]) -> Option<String> {
         self.action.refusal(body)

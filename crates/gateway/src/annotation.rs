@@ -26,6 +26,14 @@ pub(crate) struct Rest {
     pub event_data: Option<FieldDescriptor>,
     pub response_body: Option<FieldDescriptor>,
     pub text: Option<FieldDescriptor>,
+    pub unknown_query: UnknownQuery,
+}
+
+/// What becomes of query parameters that are no fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnknownQuery {
+    Refused,
+    Ignored,
 }
 
 /// The method's REST forms; none when it has no annotation.
@@ -42,6 +50,7 @@ pub(crate) fn bindings(pool: &DescriptorPool, method: &MethodDescriptor) -> Resu
 pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Rest, String> {
     let rest = option(pool, method, "kanat.v1.rest");
     let text = |name: &str| rest.as_ref().and_then(|r| string(r, name)).unwrap_or_default();
+    let flag = |name: &str| rest.as_ref().and_then(|r| r.get_field_by_name(name)?.as_bool()).unwrap_or_default();
     let (input, output) = (method.input(), method.output());
     let status = match rest.as_ref().and_then(|r| r.get_field_by_name("status")?.as_i32()).unwrap_or_default() {
         0 => StatusCode::OK,
@@ -53,7 +62,7 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
     };
     Ok(Rest {
         status,
-        public: rest.as_ref().and_then(|r| r.get_field_by_name("public")?.as_bool()).unwrap_or_default(),
+        public: flag("public"),
         upload: field(&input, &text("upload"))?.map(raw).transpose()?,
         download: field(&output, &text("download"))?.map(raw).transpose()?,
         content_type: text("content_type"),
@@ -61,6 +70,7 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
         event_data: field(&output, &text("event_data"))?,
         response_body: field(&output, &text("response_body"))?,
         text: field(&output, &text("text"))?.map(raw).transpose()?,
+        unknown_query: if flag("any_query") { UnknownQuery::Ignored } else { UnknownQuery::Refused },
     })
 }
 

@@ -39,7 +39,8 @@ where
     path(&mut message, variables)?;
     let in_path: Vec<_> = variables.iter().map(|(field, _)| field.number()).collect();
     let taken = |field: &Variable| in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field);
-    query::read(&mut message, parts.uri.query().unwrap_or_default(), |field| query_carries_fields && !taken(field))?;
+    let may_be_given = |field: &_| query_carries_fields && !taken(field);
+    query::read(&mut message, parts.uri.query().unwrap_or_default(), rpc.rest.unknown_query, may_be_given)?;
     resume(&mut message, &rpc.input, parts);
     Ok(message)
 }

@@ -45,10 +45,12 @@ macro_rules! on_both_databases {
 
 mod store {
     mod api_key;
+    mod connector_health;
     mod connector_instance;
     mod flow;
     mod lookup_table;
     mod node;
+    mod oauth_token;
     mod published;
 }
 

@@ -11,6 +11,7 @@ use kanat_telemetry::metrics;
 use kanat_telemetry::spans::{Kind, Span};
 
 use super::{End, Run, exchange};
+use crate::observed::Ended;
 use crate::pipeline::{NotNow, Pass, Verdict};
 use crate::trace_context;
 
@@ -47,6 +48,7 @@ impl Run<'_> {
     /// Waits for its turn at the connector, then calls. Gives an answer of 2xx; every other one, and none, is a failure.
     pub(super) async fn call(&mut self, mut request: Request, called: &Called<'_>) -> Result<Response, End> {
         let pass = self.enter(&request.instance).await?;
+        let instance = request.instance.clone();
         let child = trace_context::child(self.work.traceparent.as_deref(), &self.work.id);
         complete(&mut request, called.key, &child, self.tools.agent);
         let Request { method, url, headers, body, timeout, .. } = request;
@@ -64,6 +66,7 @@ impl Run<'_> {
             pass.judge(verdict(&answer));
         }
         let failure = self.judge(&answer, called);
+        self.observe(&instance, &answer, called);
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
             span.end(error.clone());
@@ -82,6 +85,18 @@ impl Run<'_> {
         let Some(instance) = self.tools.resources.instance(instance) else { return Ok(None) };
         let pass = self.tools.bounds.enter(instance).await;
         pass.map(Some).map_err(|NotNow(wait)| End::Waits { due: Timestamp::now().after(wait) })
+    }
+
+    /// Tells of how the call ended, and of what a step was answered.
+    fn observe(&self, instance: &str, answer: &Result<Response, outbound::Error>, called: &Called<'_>) {
+        let Some(ended) = ended(answer) else { return };
+        self.tools.observer.called(instance, ended);
+        if let (Some(step), Ok(answer)) = (called.step, answer)
+            && (200..300).contains(&answer.status)
+            && !answer.truncated
+        {
+            self.tools.observer.answered(instance, &step.endpoint(), &answer.body);
+        }
     }
 
     /// The call as a span, under the `traceparent` that the other side is told.
@@ -113,6 +128,16 @@ fn verdict(answer: &Result<Response, outbound::Error>) -> Verdict {
         Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
         Ok(_) => Verdict::Well,
         Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Verdict::Ill,
+    }
+}
+
+/// How a call ended as far as the other side is to blame; none when nobody can say, as when it was never made.
+fn ended(answer: &Result<Response, outbound::Error>) -> Option<Ended> {
+    match answer {
+        Ok(Response { status: 401 | 403 | 500..=599, .. }) => Some(Ended::Failed),
+        Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => None,
+        Ok(_) => Some(Ended::Well),
+        Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Some(Ended::Failed),
     }
 }
 

@@ -11,6 +11,7 @@ use super::job::{Ended, Job};
 use super::persist::persist;
 use super::{InFlight, Pipeline};
 use crate::delivery::{self, Attempt, Tools};
+use crate::observed::Observer;
 use crate::plans::Environment;
 
 impl Pipeline {
@@ -99,6 +100,7 @@ impl Pipeline {
             log: self.log.as_ref(),
             memory: &self.memory,
             agent: &self.agent,
+            observer: Observer { observed: self.plans.observed(), environment: &environment.id },
         };
         delivery::attempt(&tools, &job.lease, &mut job.work).await
     }

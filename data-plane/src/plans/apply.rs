@@ -165,9 +165,13 @@ impl Applied {
                 Ok(Compiled::Table(Arc::new(Table::new(table))))
             }
             Some((Kind::ConnectorInstance, id)) => {
-                let ConnectorInstance { id: own, name, catalog_id, config } = decode(body)?;
+                let ConnectorInstance { id: own, name, catalog_id, config, access_token } = decode(body)?;
                 belongs(&own, id)?;
-                Ok(Compiled::Instance(Arc::new(Instance::new(&own, &name, &catalog_id, &config)?)))
+                let instance = Instance::new(&own, &name, &catalog_id, &config)?;
+                Ok(Compiled::Instance(Arc::new(match access_token.as_str() {
+                    "" => instance,
+                    token => instance.with_access_token(token)?,
+                })))
             }
             None => Err("this build knows no resource of that kind".to_owned()),
         }

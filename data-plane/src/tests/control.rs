@@ -77,6 +77,7 @@ impl Control {
             name: id.to_owned(),
             catalog_id: entry.to_owned(),
             config: config.to_owned(),
+            ..Default::default()
         };
         self.put(Kind::ConnectorInstance, id, instance.encode_to_vec()).await;
     }

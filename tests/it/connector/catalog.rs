@@ -1,6 +1,7 @@
 //! `GET /connectors/catalog` and below.
 
 use kanat_tests::TestApp;
+use serde_json::json;
 
 #[tokio::test]
 async fn lists_entries_actions_and_schemas() {
@@ -13,7 +14,13 @@ async fn lists_entries_actions_and_schemas() {
     let entry = app.api.get("/api/v1/connectors/catalog/email-delivery").await.expect(200);
     assert_eq!((entry["category"].as_str(), entry["authentication"].as_str()), (Some("Communication"), Some("bearer")));
     let found = app.api.get("/api/v1/connectors/catalog?category=Communication").await.expect(200);
-    assert_eq!(found["data"].as_array().unwrap().len(), 1);
+    let found: Vec<_> = found["data"].as_array().unwrap().iter().map(|e| e["id"].as_str().unwrap()).collect();
+    assert_eq!(found, ["email-delivery", "microsoft-teams", "slack", "twilio"]);
+    let fields = entry["configSchema"]["properties"].as_object().unwrap();
+    assert_eq!(
+        (&fields["api_key"]["writeOnly"], &entry["configSchema"]["required"]),
+        (&json!(true), &json!(["api_key"]))
+    );
     let actions = app.api.get("/api/v1/connectors/catalog/email-delivery/actions").await.expect(200);
     assert!(actions["data"].as_array().unwrap().iter().any(|a| a["slug"] == "add-contacts"), "{actions}");
     let action = app.api.get("/api/v1/connectors/catalog/email-delivery/actions/send-email").await.expect(200);

@@ -1,13 +1,19 @@
 //! Connectors between the wire, the catalog and the store.
 
-use kanat_catalog::{Action, ConfigField, Entry};
+use kanat_catalog::shape::{Change, Shape};
+use kanat_catalog::{Action, ConfigField, Entry, RateLimit};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
+use kanat_model::{Health, Timestamp};
 use kanat_proto::v1 as wire;
+use kanat_store::connector_health::{ConnectorHealth, HealthChange};
 use kanat_store::connector_instance::ConnectorInstance;
+use kanat_store::endpoint_schema::EndpointSchema;
 use tonic::{Response, Status};
 
-use crate::app::connector::{self, Config, New, Tested, Update};
+use crate::app::connector::oauth::{Callback, Held, Started};
+use crate::app::connector::schemas::Checked;
+use crate::app::connector::{self, Config, New, Seen, Tested, Update};
 use crate::app::{App, Changed, etag};
 use crate::grpc::status;
 
@@ -21,7 +27,14 @@ pub fn entry(entry: &Entry) -> wire::CatalogEntry {
         description: entry.description.clone(),
         config_fields: entry.fields.iter().map(field).collect(),
         actions: entry.actions.iter().map(action).collect(),
+        config_schema: Some(wire::Json { text: entry.config_schema.clone() }),
+        rate_limit: entry.rate_limit.map(rate_limit),
+        documentation: entry.documentation.clone(),
     }
+}
+
+fn rate_limit(RateLimit { requests, seconds, concurrency }: RateLimit) -> wire::RateLimit {
+    wire::RateLimit { requests, seconds, concurrency }
 }
 
 pub fn action(action: &Action) -> wire::CatalogAction {
@@ -50,8 +63,9 @@ pub fn update(request: wire::UpdateConnectorInstanceRequest) -> Result<(Instance
     Ok((request.id.into(), Update { name: request.name, display_name: request.display_name, config }))
 }
 
-/// An instance with its secrets masked.
-pub fn instance(app: &App, instance: ConnectorInstance) -> Result<wire::ConnectorInstance, Error> {
+/// An instance with its secrets masked, and how it does.
+pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error> {
+    let Seen { instance, health, authorization } = seen;
     let config = connector::redacted(app, &instance)?;
     Ok(wire::ConnectorInstance {
         etag: etag(instance.revision),
@@ -63,10 +77,109 @@ pub fn instance(app: &App, instance: ConnectorInstance) -> Result<wire::Connecto
         created_at: instance.created_at.to_string(),
         updated_at: instance.updated_at.to_string(),
         environment_id: instance.environment_id.into_string(),
+        health: Some(self::health(health.as_ref())),
+        authorization: authorization.map(self::authorization),
     })
 }
 
-pub fn changed(app: &App, made: Changed<ConnectorInstance>) -> Result<Response<wire::ConnectorInstance>, Status> {
+fn health(known: Option<&ConnectorHealth>) -> wire::ConnectorHealth {
+    let unknown = || wire::ConnectorHealth { status: Health::Unknown.to_string(), ..Default::default() };
+    known.map_or_else(unknown, |known| wire::ConnectorHealth {
+        status: known.status.clone(),
+        reason: known.reason.clone(),
+        since: Some(known.since.to_string()),
+    })
+}
+
+fn authorization(held: Held) -> wire::Authorization {
+    wire::Authorization {
+        status: held.status.to_owned(),
+        expires_at: held.expires_at.map(|at| at.to_string()),
+        error: held.error,
+    }
+}
+
+pub fn health_and_changes(
+    known: Option<&ConnectorHealth>,
+    (data, pagination): (Vec<wire::HealthChange>, Option<wire::Pagination>),
+) -> wire::GetConnectorHealthResponse {
+    let wire::ConnectorHealth { status, reason, since } = health(known);
+    wire::GetConnectorHealthResponse { status, reason, since, data, pagination }
+}
+
+pub fn health_change(change: HealthChange) -> wire::HealthChange {
+    wire::HealthChange {
+        id: change.id.into_string(),
+        previous: change.previous,
+        status: change.status,
+        reason: change.reason,
+        at: change.at.to_string(),
+    }
+}
+
+pub fn endpoint_schema((row, shape): (EndpointSchema, Shape)) -> wire::EndpointSchema {
+    wire::EndpointSchema {
+        endpoint: row.endpoint,
+        schema: Some(wire::Json { text: shape.to_schema().to_string() }),
+        samples: u32::try_from(row.samples).unwrap_or(u32::MAX),
+        first_seen_at: row.first_seen_at.to_string(),
+        last_seen_at: row.last_seen_at.to_string(),
+        checked_at: row.checked_at.map(|at| at.to_string()),
+    }
+}
+
+pub fn checked(at: Timestamp, found: Vec<Checked>) -> wire::CheckEndpointSchemasResponse {
+    wire::CheckEndpointSchemasResponse {
+        checked_at: at.to_string(),
+        changed: found.iter().any(|endpoint| !endpoint.changes.is_empty()),
+        data: found.into_iter().map(schema_check).collect(),
+    }
+}
+
+fn schema_check(found: Checked) -> wire::SchemaCheck {
+    let status = match (found.changes.is_empty(), found.seen) {
+        (false, _) => "changed",
+        (true, true) => "unchanged",
+        (true, false) => "unseen",
+    };
+    let changes = found.changes.into_iter().map(schema_change).collect();
+    wire::SchemaCheck { endpoint: found.endpoint, status: status.to_owned(), changes }
+}
+
+fn schema_change(change: Change) -> wire::SchemaChange {
+    let (kind, path, from, to) = match change {
+        Change::Added { path, to } => ("added", path, None, Some(to)),
+        Change::Removed { path, from } => ("removed", path, Some(from), None),
+        Change::TypeChanged { path, from, to } => ("type_changed", path, Some(from), Some(to)),
+    };
+    wire::SchemaChange { kind: kind.to_owned(), path, from, to }
+}
+
+pub fn started(started: Started) -> wire::StartOAuthResponse {
+    wire::StartOAuthResponse {
+        authorization_url: started.authorization_url.into(),
+        state: started.state,
+        instance_id: started.instance.id.into_string(),
+        redirect_uri: started.redirect_uri,
+        expires_at: started.expires_at.to_string(),
+    }
+}
+
+pub fn callback(request: wire::CompleteOAuthRequest) -> Callback {
+    let wire::CompleteOAuthRequest { state, code, error, error_description } = request;
+    Callback { state, code, error, error_description }
+}
+
+pub fn completed((instance, held): (ConnectorInstance, Held)) -> wire::CompleteOAuthResponse {
+    wire::CompleteOAuthResponse {
+        instance_id: instance.id.into_string(),
+        name: instance.name,
+        status: held.status.to_owned(),
+        expires_at: held.expires_at.map(|at| at.to_string()),
+    }
+}
+
+pub fn changed(app: &App, made: Changed<Seen>) -> Result<Response<wire::ConnectorInstance>, Status> {
     let shown = instance(app, made.value).map_err(status::of)?;
     Ok(super::super::changed(Changed { value: shown, applied: made.applied }, |shown| shown))
 }
@@ -75,8 +188,9 @@ pub fn tested(tested: Tested) -> wire::TestConnectorInstanceResponse {
     wire::TestConnectorInstanceResponse {
         ok: tested.ok,
         status: tested.status.map(u32::from),
+        error: (!tested.ok).then(|| tested.message.clone()),
         message: tested.message,
-        duration_ms: u32::try_from(tested.duration.as_millis()).unwrap_or(u32::MAX),
+        latency_ms: u32::try_from(tested.latency.as_millis()).unwrap_or(u32::MAX),
     }
 }
 

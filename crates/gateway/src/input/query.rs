@@ -4,6 +4,7 @@ use kanat_model::FieldError;
 use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
 
 use super::Given;
+use crate::annotation::UnknownQuery;
 use crate::decode::scalar;
 use crate::error::Problem;
 use crate::{field, percent};
@@ -12,6 +13,7 @@ use crate::{field, percent};
 pub(super) fn read(
     message: &mut DynamicMessage,
     query: &str,
+    unknown: UnknownQuery,
     may_be_given: impl Fn(&FieldDescriptor) -> bool,
 ) -> Result<(), Problem> {
     let input = message.descriptor();
@@ -24,7 +26,9 @@ pub(super) fn read(
         };
         let addressable = |f: &FieldDescriptor| f.kind().as_message().is_none() && may_be_given(f);
         let Some(field) = field::find(&input, &name).filter(addressable) else {
-            faults.push(FieldError::new(name, "unknown query parameter"));
+            if unknown == UnknownQuery::Refused {
+                faults.push(FieldError::new(name, "unknown query parameter"));
+            }
             continue;
         };
         let values = given.entry(field.number()).or_default();

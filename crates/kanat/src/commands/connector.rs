@@ -134,7 +134,7 @@ fn set(body: &mut serde_json::Value, name: &str, value: Option<String>) {
 async fn test(session: &Session, instance: &str) -> Result<()> {
     let path = session.client.path(&INSTANCE, instance).await?;
     let answer = session.client.post(&format!("{path}/test"), &json!({})).await?;
-    session.print(&answer, |answer| format!("{} ({} ms)", answer.text("message"), answer.text("durationMs")))?;
+    session.print(&answer, |answer| format!("{} ({} ms)", answer.text("message"), answer.text("latencyMs")))?;
     if answer.text("ok") == "true" {
         Ok(())
     } else {

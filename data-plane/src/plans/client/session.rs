@@ -27,6 +27,9 @@ use crate::plans::versions;
 /// Answers that wait to be taken by the transport.
 const QUEUE: usize = 16;
 
+/// How often it is told what connectors were seen to do.
+const OBSERVATIONS: Duration = Duration::from_secs(2);
+
 /// How long a farewell may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -71,9 +74,11 @@ pub(super) async fn run(
         let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
         let mut inbound = stream.await.map_err(|_| Error::Silent)??.into_inner();
         let beats = heartbeats(client, session.outbound.clone());
+        let seen = observations(client, session.outbound.clone());
         tokio::select! {
             ended = session.receive(&mut inbound) => ended,
             ended = beats => ended,
+            ended = seen => ended,
             () = stop.cancelled() => {
                 session.send(Out::Drained(Drained {})).await?;
                 // The stream stays open until the control plane has heard it, or is not there to hear it.
@@ -259,6 +264,18 @@ async fn heartbeats(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Res
         beat.tick().await;
         let states = client.plans.load().environments().map(|environment| environment.state()).collect();
         send(&outbound, Out::Heartbeat(Heartbeat { states, load: Some((client.load)()) })).await?;
+    }
+}
+
+/// Tells what connectors were seen to do; ends only when the stream does.
+async fn observations(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> Result<(), Error> {
+    let mut due = interval(OBSERVATIONS);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        due.tick().await;
+        if let Some(observed) = client.plans.observed().take() {
+            send(&outbound, Out::Observed(observed)).await?;
+        }
     }
 }
 

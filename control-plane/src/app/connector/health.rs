@@ -1,0 +1,60 @@
+//! How connector instances do: what is observed leads from state to state, and every change is kept.
+
+use kanat_model::health::Observation;
+use kanat_model::id::{HealthChangeId, InstanceId};
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Health, Timestamp};
+use kanat_store::Db;
+use kanat_store::connector_health::{self, ConnectorHealth, HealthChange};
+
+use crate::app::{App, Caller};
+
+/// As many changes of an instance are kept.
+const KEPT_CHANGES: u32 = 500;
+
+/// Takes up an observation; `reason` is what told so, in words fit for callers.
+pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, reason: &str) -> Result<(), Error> {
+    let now = Timestamp::now();
+    let known = connector_health::get(db, id).await?;
+    let before = known.as_ref().and_then(|known| Health::parse(&known.status)).unwrap_or_default();
+    let after = before.after(observation);
+    if after == Health::Unknown {
+        return Ok(());
+    }
+    let since = known.filter(|_| before == after).map_or(now, |known| known.since);
+    let health = ConnectorHealth {
+        instance_id: id.clone(),
+        status: after.as_str().to_owned(),
+        reason: reason.to_owned(),
+        since,
+        updated_at: now,
+    };
+    connector_health::put(db, &health).await?;
+    if before != after {
+        let change = HealthChange {
+            id: HealthChangeId::generate(),
+            instance_id: id.clone(),
+            previous: before.as_str().to_owned(),
+            status: after.as_str().to_owned(),
+            reason: reason.to_owned(),
+            at: now,
+        };
+        connector_health::insert_change(db, &change).await?;
+        connector_health::keep_changes(db, id, KEPT_CHANGES).await?;
+        tracing::info!(instance.id = %id, health.before = %before, health.after = %after, "a connector's health changed");
+    }
+    Ok(())
+}
+
+/// How an instance does, as far as it is known, and the changes of it, newest first.
+pub async fn get(
+    app: &App,
+    caller: &Caller,
+    id: &InstanceId,
+    page: Page,
+) -> Result<(Option<ConnectorHealth>, Paged<HealthChange>), Error> {
+    let mut tx = app.store.read().await?;
+    super::existing(&mut tx, caller, id).await?;
+    let health = connector_health::get(&mut tx, id).await?;
+    Ok((health, connector_health::list_changes(&mut tx, id, page).await?))
+}

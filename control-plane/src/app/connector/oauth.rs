@@ -1,0 +1,238 @@
+//! OAuth2 of connector instances: a person is sent to the provider and comes back with a code, for which the provider
+//! gives tokens. They are sealed at rest, and nodes get the access token with the instance's plan. Renewing them is in
+//! `oauth/refresh.rs`.
+
+mod refresh;
+mod tokens;
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kanat_auth::random_token;
+use kanat_catalog::oauth2::{Client, Consent, Grant};
+use kanat_catalog::{Entry, oauth2};
+use kanat_model::health::Observation;
+use kanat_model::{Error, Timestamp};
+use kanat_store::connector_instance::{self, ConnectorInstance};
+use kanat_store::oauth_start::{self, OauthStart};
+use kanat_store::oauth_token::{self, OauthToken};
+use kanat_store::{Db, Tx};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::Config;
+use crate::app::{App, Caller, Change, Changed};
+pub use refresh::refresh_due;
+pub use tokens::{Held, access_token, held};
+
+/// How long a person may take at the provider.
+const START_LIFE: Duration = Duration::from_secs(600);
+
+/// The longest parameter of a callback that is looked at.
+const MAX_PARAMETER: usize = 8 * 1024;
+
+/// Where a person is to be sent.
+#[derive(Debug)]
+pub struct Started {
+    pub authorization_url: Url,
+    pub state: String,
+    pub instance: ConnectorInstance,
+    pub redirect_uri: String,
+    pub expires_at: Timestamp,
+}
+
+/// What the provider sent back with the person.
+#[derive(Debug, Default)]
+pub struct Callback {
+    pub state: String,
+    pub code: Option<String>,
+    pub error: Option<String>,
+    pub error_description: Option<String>,
+}
+
+/// Begins to connect the instance of this name; without a redirect address the provider sends people back to this service.
+pub async fn start(
+    app: &App,
+    caller: &Caller,
+    catalog_id: &str,
+    instance_name: &str,
+    redirect_uri: Option<String>,
+) -> Result<Started, Error> {
+    let entry = super::catalog_entry(catalog_id)?;
+    if entry.authentication != "oauth2" {
+        return Err(Error::field("catalogId", format!("{catalog_id} is not connected by OAuth2")));
+    }
+    let redirect_uri = redirect_uri.unwrap_or_else(|| app.public_url.oauth_callback());
+    check_redirect(&redirect_uri)?;
+    let mut tx = app.store.begin().await?;
+    let instance = named(&mut tx, caller, instance_name).await?;
+    if instance.catalog_id != catalog_id {
+        let message = format!("{instance_name:?} is an instance of {}, not of {catalog_id}", instance.catalog_id);
+        return Err(Error::field("instanceName", message));
+    }
+    let client = client(entry, &super::config(app, &instance)?)?;
+    if client.grant() == Grant::ClientCredentials {
+        return Err(Error::precondition("an instance with the grant client_credentials needs nobody's consent"));
+    }
+    let (state, verifier) = (random_token(), random_token());
+    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+    let state = signed(app, &state);
+    let authorization_url = client.authorization(&redirect_uri, &state, &challenge).map_err(Error::precondition)?;
+    let now = Timestamp::now();
+    let expires_at = now.after(START_LIFE);
+    oauth_start::delete_expired(&mut tx, now).await?;
+    let start = OauthStart {
+        state_sha256: hash(&state),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        instance_id: instance.id.clone(),
+        redirect_uri: redirect_uri.clone(),
+        verifier: app.sealer.seal(verifier.as_bytes(), &verifier_context(&state)),
+        expires_at,
+    };
+    oauth_start::insert(&mut tx, &start).await?;
+    tx.commit().await?;
+    Ok(Started { authorization_url, state, instance, redirect_uri, expires_at })
+}
+
+/// Ends what was started: exchanges the code for tokens. The state stands in for a login where there is no caller; where
+/// there is one, it must be of the caller's account.
+pub async fn complete(
+    app: &App,
+    caller: Option<&Caller>,
+    callback: Callback,
+) -> Result<Changed<(ConnectorInstance, Held)>, Error> {
+    let start = take(app, caller, &callback.state).await?;
+    let why = |why: &str| Error::precondition(format!("the provider gave no consent: {}", printable(why)));
+    if let Some(error) = &callback.error {
+        return Err(why(callback.error_description.as_deref().unwrap_or(error)));
+    }
+    let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
+    let code = code.ok_or_else(|| Error::field("code", "is required"))?;
+    let mut tx = app.store.read().await?;
+    let instance = connector_instance::get(&mut tx, &start.environment_id, &start.instance_id).await?;
+    drop(tx);
+    let instance = instance.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
+    let client = client(super::catalog_entry(&instance.catalog_id)?, &super::config(app, &instance)?)?;
+    let verifier = app.sealer.open(&start.verifier, &verifier_context(&callback.state)).map_err(|error| {
+        tracing::error!(instance.id = %instance.id, error = %error, "the verifier of an OAuth2 start cannot be read");
+        Error::internal()
+    })?;
+    let verifier = String::from_utf8_lossy(&verifier);
+    let consent = Consent { code: &code, redirect_uri: &start.redirect_uri, verifier: &verifier };
+    let given = tokens::ask(app, client.exchange(consent)).await.map_err(|error| match error {
+        oauth2::TokenError::Refused(_) => Error::precondition(error.to_string()),
+        oauth2::TokenError::Failed(_) => Error::unavailable(error.to_string()),
+    })?;
+    let mut change = Change::begin(app, &start.environment_id).await?;
+    // The instance may have been changed or deleted meanwhile.
+    let instance = connector_instance::get(change.db(), &start.environment_id, &start.instance_id).await?;
+    let instance = instance.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
+    let row = tokens::row(app, &instance, given, None);
+    oauth_token::put(change.db(), &row, Timestamp::now()).await?;
+    super::health::observe(change.db(), &instance.id, Observation::Passed, "connected by OAuth2").await?;
+    super::republish(&mut change, app, &instance).await?;
+    let held = tokens::held_of(&row);
+    change.commit((instance, held)).await
+}
+
+/// What an instance's own client, which needs nobody's consent, is to ask for at once: after the instance was made, or its
+/// config was changed.
+pub async fn config_changed(db: &mut Db, instance: &ConnectorInstance, config: &Config) -> Result<(), Error> {
+    let Some(entry) = kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2")
+    else {
+        return Ok(());
+    };
+    let now = Timestamp::now();
+    let held = oauth_token::get(db, &instance.id).await?;
+    if client(entry, config)?.grant() == Grant::ClientCredentials {
+        let row = OauthToken {
+            instance_id: instance.id.clone(),
+            environment_id: instance.environment_id.clone(),
+            tokens: held.as_ref().and_then(|held| held.tokens.clone()),
+            expires_at: held.and_then(|held| held.expires_at),
+            refresh_at: Some(now),
+            failures: 0,
+            refused: String::new(),
+        };
+        oauth_token::put(db, &row, now).await?;
+    } else if let Some(held) = held.filter(|held| !held.refused.is_empty() && held.tokens.is_some()) {
+        // With another secret the provider may be of another mind.
+        let row = OauthToken { refresh_at: Some(now), failures: 0, refused: String::new(), ..held };
+        oauth_token::put(db, &row, now).await?;
+    }
+    Ok(())
+}
+
+/// Forgets what a deleted instance held.
+pub async fn deleted(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
+    oauth_start::delete_of(db, &instance.id).await?;
+    Ok(oauth_token::delete(db, &instance.id).await?)
+}
+
+/// Takes the one use of a state.
+async fn take(app: &App, caller: Option<&Caller>, state: &str) -> Result<OauthStart, Error> {
+    let unknown = || Error::field("state", "is not known, was used already or has expired: start again");
+    if !is_ours(app, state) {
+        return Err(unknown());
+    }
+    let mut tx: Tx = app.store.begin().await?;
+    let start = oauth_start::take(&mut tx, &hash(state), Timestamp::now()).await?.ok_or_else(unknown)?;
+    if caller.is_some_and(|caller| caller.account_id != start.account_id) {
+        // Dropped: it stays for its owner.
+        return Err(unknown());
+    }
+    tx.commit().await?;
+    Ok(start)
+}
+
+async fn named(db: &mut Db, caller: &Caller, name: &str) -> Result<ConnectorInstance, Error> {
+    let names = connector_instance::names(db, &caller.environment_id).await?;
+    let Some(found) = names.into_iter().find(|known| known.name == name) else {
+        let message = format!(
+            "the environment has no connector instance named {name:?}: create it first, with client_id and client_secret"
+        );
+        return Err(Error::field("instanceName", message));
+    };
+    super::existing(db, caller, &found.id).await
+}
+
+fn client(entry: &Entry, config: &Config) -> Result<Client, Error> {
+    let client = entry.oauth2(config).unwrap_or_else(|| Err(format!("{} is not connected by OAuth2", entry.id)));
+    client.map_err(Error::precondition)
+}
+
+fn check_redirect(text: &str) -> Result<(), Error> {
+    let url =
+        Url::parse(text).map_err(|error| Error::field("redirectUri", format!("is not an absolute URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.fragment().is_some() || text.len() > MAX_PARAMETER {
+        return Err(Error::field("redirectUri", "must be an http or https address without a fragment"));
+    }
+    Ok(())
+}
+
+/// A state that can be told from others' without a look at the store.
+fn signed(app: &App, random: &str) -> String {
+    let seal = app.sealer.seal(random.as_bytes(), STATE_CONTEXT);
+    URL_SAFE_NO_PAD.encode(seal)
+}
+
+fn is_ours(app: &App, state: &str) -> bool {
+    state.len() <= MAX_PARAMETER
+        && URL_SAFE_NO_PAD.decode(state).is_ok_and(|seal| app.sealer.open(&seal, STATE_CONTEXT).is_ok())
+}
+
+const STATE_CONTEXT: &str = "oauth state";
+
+fn verifier_context(state: &str) -> String {
+    format!("oauth verifier/{}", URL_SAFE_NO_PAD.encode(hash(state)))
+}
+
+fn hash(state: &str) -> [u8; 32] {
+    Sha256::digest(state.as_bytes()).into()
+}
+
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}

@@ -1,0 +1,159 @@
+//! Renewing tokens ahead of their end, by one process at a time: whoever holds the lease of an instance asks its provider,
+//! and writes the outcome only while the lease is still its own.
+
+use std::time::Duration;
+
+use kanat_auth::random_token;
+use kanat_catalog::oauth2::{Grant, TokenError};
+use kanat_model::health::Observation;
+use kanat_model::{Error, Timestamp};
+use kanat_store::connector_instance::{self, ConnectorInstance};
+use kanat_store::oauth_token::{self, Lease, OauthToken};
+
+use super::{client, tokens};
+use crate::app::{App, Change};
+
+/// Longer than a provider may take to answer, with time to write it.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Waits after attempts that failed.
+const FIRST_WAIT: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// Renews what is due, one after another; how many were asked for.
+pub async fn refresh_due(app: &App) -> Result<usize, Error> {
+    let mut asked = 0;
+    loop {
+        let holder = random_token();
+        let now = Timestamp::now();
+        let mut tx = app.store.begin().await?;
+        let lease = Lease { holder: &holder, until: now.after(LEASE) };
+        let claimed = oauth_token::claim(&mut tx, lease, now).await?;
+        tx.commit().await?;
+        let Some(row) = claimed else { return Ok(asked) };
+        asked += 1;
+        let id = row.instance_id.clone();
+        if let Err(error) = refresh(app, &holder, row).await {
+            // The lease ends by itself, and somebody tries again.
+            tracing::warn!(instance.id = %id, error = %error, "the tokens of a connector could not be renewed");
+        }
+    }
+}
+
+async fn refresh(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
+    let mut tx = app.store.read().await?;
+    let instance = connector_instance::get(&mut tx, &row.environment_id, &row.instance_id).await?;
+    drop(tx);
+    let Some(instance) = instance else { return settle(app, holder, done(row)).await };
+    match ask(app, &instance, &row).await {
+        Ok(renewed) => grant(app, holder, &instance, &row, renewed).await,
+        Err(TokenError::Refused(why)) => refuse(app, holder, &instance, row, why).await,
+        Err(TokenError::Failed(why)) => postpone(app, holder, &instance, row, &why).await,
+    }
+}
+
+/// Asks the provider for what follows on `row`.
+async fn ask(app: &App, instance: &ConnectorInstance, row: &OauthToken) -> Result<OauthToken, TokenError> {
+    let ours = |error: Error| TokenError::Failed(error.message);
+    let entry = super::super::catalog_entry(&instance.catalog_id).map_err(ours)?;
+    let config = super::super::config(app, instance).map_err(ours)?;
+    let client = client(entry, &config).map_err(ours)?;
+    let (_, former) = tokens::open(app, row).map_err(ours)?;
+    let request = match (client.grant(), &former) {
+        (Grant::ClientCredentials, _) => client.own(),
+        (Grant::AuthorizationCode, Some(former)) => client.refresh(former.expose()),
+        (Grant::AuthorizationCode, None) => {
+            return Err(TokenError::Refused("it gave no refresh token: connect again".to_owned()));
+        }
+    };
+    let given = tokens::ask(app, request).await?;
+    Ok(tokens::row(app, instance, given, former))
+}
+
+async fn grant(
+    app: &App,
+    holder: &str,
+    instance: &ConnectorInstance,
+    before: &OauthToken,
+    renewed: OauthToken,
+) -> Result<(), Error> {
+    let mut change = Change::begin(app, &instance.environment_id).await?;
+    if !oauth_token::settle(change.db(), holder, &renewed, Timestamp::now()).await? {
+        tracing::info!(instance.id = %instance.id, "another process has written newer tokens meanwhile");
+        return Ok(());
+    }
+    let Some(instance) = connector_instance::get(change.db(), &instance.environment_id, &instance.id).await? else {
+        return Ok(());
+    };
+    if before.tokens.is_none() || before.failures > 0 {
+        let reason = "the provider gave new tokens";
+        super::super::health::observe(change.db(), &instance.id, Observation::TokensGranted, reason).await?;
+    }
+    super::super::republish(&mut change, app, &instance).await?;
+    change.commit(()).await?;
+    Ok(())
+}
+
+async fn refuse(
+    app: &App,
+    holder: &str,
+    instance: &ConnectorInstance,
+    row: OauthToken,
+    why: String,
+) -> Result<(), Error> {
+    let mut tx = app.store.begin().await?;
+    let row = OauthToken { refresh_at: None, refused: why, ..row };
+    if oauth_token::settle(&mut tx, holder, &row, Timestamp::now()).await? {
+        let reason = format!("the provider gives no new tokens: {}", row.refused);
+        super::super::health::observe(&mut tx, &instance.id, Observation::TokensRefused, &reason).await?;
+        tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
+    }
+    Ok(tx.commit().await?)
+}
+
+async fn postpone(
+    app: &App,
+    holder: &str,
+    instance: &ConnectorInstance,
+    row: OauthToken,
+    why: &str,
+) -> Result<(), Error> {
+    let now = Timestamp::now();
+    let ended = row.expires_at.is_none_or(|end| end <= now);
+    let failures = row.failures.saturating_add(1);
+    let row = OauthToken { refresh_at: Some(now.after(wait(failures))), failures, ..row };
+    let mut tx = app.store.begin().await?;
+    if oauth_token::settle(&mut tx, holder, &row, now).await? && ended {
+        let reason = format!("new tokens are late: {why}");
+        super::super::health::observe(&mut tx, &instance.id, Observation::TokensLate, &reason).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// There is nothing to renew any more.
+fn done(row: OauthToken) -> OauthToken {
+    OauthToken { refresh_at: None, ..row }
+}
+
+async fn settle(app: &App, holder: &str, row: OauthToken) -> Result<(), Error> {
+    let mut tx = app.store.begin().await?;
+    oauth_token::settle(&mut tx, holder, &row, Timestamp::now()).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The wait after so many failures in a row.
+fn wait(failures: u32) -> Duration {
+    let doubled = FIRST_WAIT.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1).min(16)).unwrap_or(u32::MAX));
+    doubled.min(LONGEST_WAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_a_bound() {
+        let waits: Vec<u64> = [1, 2, 3, 8, 9, 4_000_000_000].map(|failures| wait(failures).as_secs()).into();
+        assert_eq!(waits, [2, 4, 8, 256, 300, 300]);
+    }
+}

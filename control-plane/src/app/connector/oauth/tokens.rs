@@ -1,0 +1,120 @@
+//! The tokens of an instance: asked for, sealed, opened, and told of without being shown.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use kanat_catalog::oauth2::{TokenError, TokenRequest, Tokens};
+use kanat_model::id::InstanceId;
+use kanat_model::{Error, Secret, Timestamp};
+use kanat_net::outbound;
+use kanat_store::Db;
+use kanat_store::connector_instance::ConnectorInstance;
+use kanat_store::oauth_token::{self, OauthToken};
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+/// A token endpoint that takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long an access token is taken to be good when the provider does not say.
+const LIFE_UNSAID: Duration = Duration::from_secs(3600);
+
+/// New tokens are asked for so long before the old ones end, or a fifth of their life when that is less.
+const AHEAD: Duration = Duration::from_secs(300);
+
+/// What an instance holds, as it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// `missing`, `connected` or `refused`.
+    pub status: &'static str,
+    pub expires_at: Option<Timestamp>,
+    pub error: Option<String>,
+}
+
+/// Sends a request to a token endpoint.
+pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, TokenError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    if let Some(authorization) = request.authorization {
+        headers.insert(header::AUTHORIZATION, authorization);
+    }
+    let call = outbound::Request {
+        method: Method::POST,
+        url: request.url,
+        headers,
+        body: Bytes::from(request.body),
+        timeout: TIMEOUT,
+    };
+    let answer = app.outbound.send(call).await;
+    let answer = answer.map_err(|error| TokenError::Failed(format!("the token endpoint is out of reach: {error}")))?;
+    Tokens::read(answer.status, &answer.body)
+}
+
+/// What is written of tokens that were given now. A refresh token that is not given anew stays the `former` one.
+pub(super) fn row(
+    app: &App,
+    instance: &ConnectorInstance,
+    given: Tokens,
+    former: Option<Secret<String>>,
+) -> OauthToken {
+    let now = Timestamp::now();
+    let refresh = given.refresh.or(former);
+    let life = given.expires_in.or_else(|| refresh.is_some().then_some(LIFE_UNSAID));
+    let text = json!({
+        "access": given.access.expose(),
+        "refresh": refresh.as_ref().map(Secret::expose),
+    })
+    .to_string();
+    OauthToken {
+        instance_id: instance.id.clone(),
+        environment_id: instance.environment_id.clone(),
+        tokens: Some(app.sealer.seal(text.as_bytes(), &seal_context(&instance.id))),
+        expires_at: life.map(|life| now.after(life)),
+        refresh_at: life.map(|life| now.after(life - AHEAD.min(life / 5))),
+        failures: 0,
+        refused: String::new(),
+    }
+}
+
+/// The access and the refresh token of a row.
+pub(super) fn open(app: &App, row: &OauthToken) -> Result<(Option<Secret<String>>, Option<Secret<String>>), Error> {
+    let Some(sealed) = &row.tokens else { return Ok((None, None)) };
+    let failed = |error: &dyn std::fmt::Display| {
+        tracing::error!(instance.id = %row.instance_id, error = %error, "the tokens of a connector cannot be read");
+        Error::internal()
+    };
+    let plain = app.sealer.open(sealed, &seal_context(&row.instance_id)).map_err(|error| failed(&error))?;
+    let tokens: Value = serde_json::from_slice(&plain).map_err(|_| failed(&"they are no JSON"))?;
+    let token = |name: &str| tokens[name].as_str().map(|token| Secret::new(token.to_owned()));
+    Ok((token("access"), token("refresh")))
+}
+
+/// The access token that an instance's calls carry.
+pub async fn access_token(app: &App, db: &mut Db, id: &InstanceId) -> Result<Option<Secret<String>>, Error> {
+    match oauth_token::get(db, id).await? {
+        Some(row) => Ok(open(app, &row)?.0),
+        None => Ok(None),
+    }
+}
+
+/// What an instance holds.
+pub async fn held(db: &mut Db, id: &InstanceId) -> Result<Held, Error> {
+    let missing = Held { status: "missing", expires_at: None, error: None };
+    Ok(oauth_token::get(db, id).await?.map_or(missing, |row| held_of(&row)))
+}
+
+pub(super) fn held_of(row: &OauthToken) -> Held {
+    let status = match (row.refused.is_empty(), &row.tokens) {
+        (false, _) => "refused",
+        (true, Some(_)) => "connected",
+        (true, None) => "missing",
+    };
+    Held { status, expires_at: row.expires_at, error: (!row.refused.is_empty()).then(|| row.refused.clone()) }
+}
+
+fn seal_context(id: &InstanceId) -> String {
+    format!("oauth_token/{id}")
+}

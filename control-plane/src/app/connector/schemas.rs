@@ -1,0 +1,127 @@
+//! What the endpoints of an instance answer: taken up as nodes tell it, listed, and compared from check to check. Shapes
+//! hold no values.
+
+use kanat_catalog::shape::{Change, Shape, compare};
+use kanat_model::id::InstanceId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Timestamp};
+use kanat_store::Db;
+use kanat_store::endpoint_schema::{self, EndpointSchema};
+
+use crate::app::{App, Caller};
+
+/// No more endpoints of one instance are kept apart.
+const MAX_ENDPOINTS: u64 = 500;
+
+/// What a check found of one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    pub endpoint: String,
+    /// It has answered since the last check.
+    pub seen: bool,
+    pub changes: Vec<Change>,
+}
+
+/// Takes up what was seen of an endpoint. The first that is seen of it is what later ones are compared with.
+pub async fn take_up(db: &mut Db, id: &InstanceId, endpoint: &str, shape: Shape) -> Result<(), Error> {
+    if shape.is_empty() {
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    let samples = shape.seen();
+    let row = match endpoint_schema::get(db, id, endpoint).await? {
+        Some(row) => {
+            let mut seen = read(&row.seen)?;
+            seen.merge(shape);
+            EndpointSchema { seen: text(&seen)?, samples: row.samples + samples, last_seen_at: now, ..row }
+        }
+        None if endpoint_schema::list(db, id, Page { limit: 1, offset: 0 }).await?.total >= MAX_ENDPOINTS => {
+            return Ok(());
+        }
+        None => EndpointSchema {
+            instance_id: id.clone(),
+            endpoint: endpoint.to_owned(),
+            accepted: Some(text(&shape)?),
+            seen: text(&Shape::default())?,
+            samples,
+            first_seen_at: now,
+            last_seen_at: now,
+            checked_at: None,
+        },
+    };
+    endpoint_schema::put(db, &row).await?;
+    Ok(())
+}
+
+/// The endpoints of an instance by name, each with all that was seen of it.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    id: &InstanceId,
+    page: Page,
+) -> Result<Paged<(EndpointSchema, Shape)>, Error> {
+    let mut tx = app.store.read().await?;
+    super::existing(&mut tx, caller, id).await?;
+    let Paged { items, total, page } = endpoint_schema::list(&mut tx, id, page).await?;
+    let whole = |row: EndpointSchema| {
+        let shape = whole(&row)?;
+        Ok((row, shape))
+    };
+    Ok(Paged { items: items.into_iter().map(whole).collect::<Result<_, Error>>()?, total, page })
+}
+
+/// Compares what each endpoint has answered since the last check with what it answered before, which from now on is both.
+pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Timestamp, Vec<Checked>), Error> {
+    let now = Timestamp::now();
+    let mut tx = app.store.begin().await?;
+    super::existing(&mut tx, caller, id).await?;
+    let mut checked = Vec::new();
+    let mut page = Page { limit: Page::MAX_LIMIT, offset: 0 };
+    loop {
+        let found = endpoint_schema::list(&mut tx, id, page).await?;
+        if found.items.is_empty() {
+            break;
+        }
+        page.offset += page.limit;
+        for row in found.items {
+            let (before, seen) = (accepted(&row)?, read(&row.seen)?);
+            let changes = compare(&before, &seen);
+            // What has changed is what is expected from now on; what has not is only known better.
+            let next = if changes.is_empty() { whole(&row)? } else { seen.clone() };
+            checked.push(Checked { endpoint: row.endpoint.clone(), seen: !seen.is_empty(), changes });
+            let row = EndpointSchema {
+                accepted: Some(text(&next)?),
+                seen: text(&Shape::default())?,
+                checked_at: Some(now),
+                ..row
+            };
+            endpoint_schema::put(&mut tx, &row).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok((now, checked))
+}
+
+fn accepted(row: &EndpointSchema) -> Result<Shape, Error> {
+    row.accepted.as_deref().map_or_else(|| Ok(Shape::default()), read)
+}
+
+fn whole(row: &EndpointSchema) -> Result<Shape, Error> {
+    let mut shape = accepted(row)?;
+    shape.merge(read(&row.seen)?);
+    Ok(shape)
+}
+
+fn read(text: &str) -> Result<Shape, Error> {
+    serde_json::from_str(text).map_err(|error| {
+        tracing::error!(error = %error, "a tracked schema cannot be read");
+        Error::internal()
+    })
+}
+
+fn text(shape: &Shape) -> Result<String, Error> {
+    serde_json::to_string(shape).map_err(|error| {
+        tracing::error!(error = %error, "a tracked schema cannot be written");
+        Error::internal()
+    })
+}

@@ -1,0 +1,45 @@
+//! Takes up what nodes have seen connectors do: their health follows, and the schemas of what their endpoints answer.
+
+use std::sync::Arc;
+
+use kanat_catalog::shape::Shape;
+use kanat_model::Error;
+use kanat_model::health::Observation;
+use kanat_model::id::{EnvironmentId, InstanceId};
+use kanat_proto::node::v1::ObservedConnector;
+use kanat_store::connector_instance;
+use tokio::sync::mpsc;
+
+use crate::app::App;
+use crate::app::connector::{health, schemas};
+
+/// Runs for ever. What cannot be written is gone: nodes will see it again.
+pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<ObservedConnector>) {
+    while let Some(connector) = observed.recv().await {
+        let id = connector.instance_id.clone();
+        if let Err(error) = take_up(&app, connector).await {
+            tracing::warn!(instance.id = id, %error, "what was seen of a connector cannot be written down");
+        }
+    }
+}
+
+async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
+    let (environment, id) = (EnvironmentId::from(seen.environment_id), InstanceId::from(seen.instance_id));
+    let mut tx = app.store.begin().await?;
+    // It may have been deleted since.
+    if connector_instance::get(&mut tx, &environment, &id).await?.is_none() {
+        return Ok(());
+    }
+    if seen.calls > 0 {
+        let (calls, failures) = (seen.calls, seen.failures.min(seen.calls));
+        let reason = format!("{failures} of {calls} calls of flows failed");
+        health::observe(&mut tx, &id, Observation::Traffic { calls, failures }, &reason).await?;
+    }
+    for endpoint in seen.endpoints {
+        // A newer build may tell shapes that this one cannot read.
+        if let Ok(shape) = serde_json::from_str::<Shape>(&endpoint.shape) {
+            schemas::take_up(&mut tx, &id, &endpoint.endpoint, shape).await?;
+        }
+    }
+    Ok(tx.commit().await?)
+}

@@ -1,0 +1,46 @@
+//! `GET /connectors/instances/{id}/health`: how an instance does, and every change of it.
+
+use kanat_tests::target::status;
+use kanat_tests::{FakeTarget, TestApp, until};
+use serde_json::json;
+
+#[tokio::test]
+async fn connection_tests_lead_from_state_to_state() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, earlier| status(if earlier == 2 { 401 } else { 200 })).await;
+    let id = app.api.http_instance("erp", &target.url()).await;
+    let path = format!("/api/v1/connectors/instances/{id}");
+    let fresh = app.api.get(&format!("{path}/health")).await.expect(200);
+    assert_eq!((&fresh["status"], &fresh["data"]), (&json!("unknown"), &json!([])));
+    for _ in 0..3 {
+        app.api.post(&format!("{path}/test"), &json!({})).await.expect(200);
+    }
+    let health = app.api.get(&format!("{path}/health")).await.expect(200);
+    assert_eq!(health["status"], "failing");
+    assert_eq!(health["reason"], "connection test: the credentials were refused with 401");
+    let changes = health["data"].as_array().unwrap();
+    let states: Vec<_> = changes.iter().map(|change| (&change["previous"], &change["status"])).collect();
+    assert_eq!(states, [(&json!("healthy"), &json!("failing")), (&json!("unknown"), &json!("healthy"))]);
+    assert_eq!(health["since"], changes[0]["at"]);
+    assert_eq!(app.api.get(&path).await.expect(200)["health"]["status"], "failing");
+}
+
+#[tokio::test]
+async fn calls_of_flows_tell_how_an_instance_does() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| status(503)).await;
+    let id = app.api.http_instance("erp", &target.url()).await;
+    let yaml = crate::webhook::passthrough("failing") + "on_error: { retry: 0x fixed(1s) }\n";
+    let (_, url) = app.api.deployed(&yaml).await;
+    for _ in 0..5 {
+        let message = app.api.webhook(&url, &json!({})).await;
+        app.api.message_becomes(&message, "dead_letter").await;
+    }
+    let path = format!("/api/v1/connectors/instances/{id}/health");
+    let health = until("the instance fails", || async {
+        let health = app.api.get(&path).await.expect(200);
+        (health["status"] == "failing").then_some(health)
+    })
+    .await;
+    assert_eq!(health["reason"], "5 of 5 calls of flows failed");
+}

@@ -1,0 +1,173 @@
+//! `GET /connectors/oauth/start`, `GET /connectors/oauth/callback`, `GET /inbound/oauth/callback`: a person connects an
+//! instance, nodes call with its token, and the token is renewed ahead of its end.
+
+use kanat_tests::oauth_provider::{OauthProvider, Renewal};
+use kanat_tests::{Answer, Rest, TestApp, until};
+use serde_json::{Value, json};
+
+const FLOW: &str = "
+flow: to-the-provider
+version: 1
+source: { trigger: webhook }
+target: { connector: crm, endpoint: /orders, method: POST }
+on_error: { retry: 0x fixed(1s) }
+";
+
+async fn instance(app: &TestApp, config: &Value) -> String {
+    let body = json!({"catalogId": "oauth2", "name": "crm", "config": config});
+    kanat_tests::rest::text(&app.api.post("/api/v1/connectors/instances", &body).await.expect(201)["id"])
+}
+
+async fn shown(app: &TestApp, id: &str) -> Value {
+    app.api.get(&format!("/api/v1/connectors/instances/{id}")).await.expect(200)
+}
+
+async fn start(app: &TestApp, rest: &str) -> Answer {
+    app.api.get(&format!("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm{rest}")).await
+}
+
+/// A person consents, and the browser goes where the provider sends it: without any credential of ours.
+async fn connect(app: &TestApp, provider: &OauthProvider) -> Value {
+    let started = start(app, "").await.expect(200);
+    let back = provider.consent(started["authorizationUrl"].as_str().unwrap());
+    assert_eq!(back.path(), "/inbound/oauth/callback");
+    Rest::send(app.api.without_key().request("GET", back.as_str())).await.expect(200)
+}
+
+#[tokio::test]
+async fn a_person_connects_an_instance_and_calls_carry_its_token() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let id = instance(&app, &provider.config()).await;
+    assert_eq!(shown(&app, &id).await["authorization"], json!({"status": "missing"}));
+    let (_, url) = app.api.deployed(FLOW).await;
+    let early = app.api.webhook(&url, &json!({})).await;
+    let early = app.api.message_becomes(&early, "dead_letter").await;
+    assert!(early["error"]["message"].as_str().unwrap().contains("connect it by OAuth2 first"), "{early}");
+
+    let connected = connect(&app, &provider).await;
+    assert_eq!((&connected["instanceId"], &connected["status"]), (&json!(id), &json!("connected")));
+    let seen = shown(&app, &id).await;
+    assert_eq!(seen["authorization"]["status"], "connected");
+    assert_eq!(seen["health"]["status"], "healthy");
+    let order = app.api.webhook(&url, &json!({"order": 1})).await;
+    let order = app.api.message_becomes(&order, "delivered").await;
+    let calls: Vec<_> = provider.target.received().into_iter().filter(|call| call.path == "/api/orders").collect();
+    assert_eq!(calls.len(), 1);
+    let tested = app.api.post(&format!("/api/v1/connectors/instances/{id}/test"), &json!({})).await.expect(200);
+    assert_eq!(tested["ok"], true, "{tested}");
+
+    for text in [order.to_string(), seen.to_string(), connected.to_string(), app.log()] {
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_is_good_once_and_for_its_account() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    instance(&app, &provider.config()).await;
+    let page = "https://app.example/done?tab=1";
+    let started = start(&app, &format!("&redirectUri={}", page.replace('?', "%3F"))).await.expect(200);
+    let back = provider.consent(started["authorizationUrl"].as_str().unwrap());
+    assert!(back.as_str().starts_with(page), "{back}");
+    let callback = format!("/api/v1/connectors/oauth/callback?{}", back.query().unwrap().replace("tab=1&", ""));
+    app.api.without_key().get(&callback).await.expect_error(401, "UNAUTHENTICATED");
+    assert_eq!(app.api.get(&callback).await.expect(200)["name"], "crm");
+    app.api.get(&callback).await.expect_error(400, "INVALID_ARGUMENT");
+    for state in ["", "made-up", "AAAA"] {
+        let path = format!("/inbound/oauth/callback?code=x&state={state}");
+        app.api.without_key().get(&path).await.expect_error(400, "INVALID_ARGUMENT");
+    }
+    assert_eq!(provider.grants(), ["authorization_code"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_connected_is_told() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    start(&app, "").await.expect_error(400, "INVALID_ARGUMENT");
+    instance(&app, &provider.config()).await;
+    start(&app, "&redirectUri=ftp%3A%2F%2Fx").await.expect_error(400, "INVALID_ARGUMENT");
+    app.api
+        .get("/api/v1/connectors/oauth/start?catalogId=http&instanceName=crm")
+        .await
+        .expect_error(400, "INVALID_ARGUMENT");
+    app.api
+        .get("/api/v1/connectors/oauth/start?catalogId=nothing&instanceName=crm")
+        .await
+        .expect_error(404, "NOT_FOUND");
+    let started = start(&app, "").await.expect(200);
+    let state = started["state"].as_str().unwrap();
+    let refused = app.api.get(&format!("/inbound/oauth/callback?error=access_denied&state={state}")).await;
+    let body = refused.expect(400);
+    assert!(body["error"].as_str().unwrap().contains("access_denied"), "{body}");
+}
+
+#[tokio::test]
+async fn tokens_are_renewed_ahead_of_their_end_and_reach_the_nodes() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(5).await);
+    instance(&app, &provider.config()).await;
+    connect(&app, &provider).await;
+    let (_, url) = app.api.deployed(FLOW).await;
+    let first = provider.access_token();
+    until("the provider gave another token", || async { (provider.access_token() != first).then_some(()) }).await;
+    until("calls carry it", || async {
+        let id = app.api.webhook(&url, &json!({})).await;
+        let ended = until("the message ends", || async {
+            let message = app.api.message(&id).await;
+            ["delivered", "dead_letter"].contains(&message["status"].as_str().unwrap()).then_some(message)
+        });
+        (ended.await["status"] == "delivered").then_some(())
+    })
+    .await;
+    assert!(provider.grants()[1..].iter().all(|grant| grant == "refresh_token"), "{:?}", provider.grants());
+}
+
+#[tokio::test]
+async fn a_refused_renewal_makes_the_instance_fail_until_it_is_connected_anew() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(2).await);
+    let id = instance(&app, &provider.config()).await;
+    connect(&app, &provider).await;
+    provider.renewal(Renewal::Refused);
+    let failing = until("the instance fails", || async {
+        let seen = shown(&app, &id).await;
+        (seen["health"]["status"] == "failing").then_some(seen)
+    })
+    .await;
+    assert_eq!(failing["authorization"]["status"], "refused");
+    assert!(failing["authorization"]["error"].as_str().unwrap().contains("the grant was revoked"), "{failing}");
+    let asked = provider.grants().len();
+    provider.renewal(Renewal::Granted);
+    connect(&app, &provider).await;
+    let history = app.api.get(&format!("/api/v1/connectors/instances/{id}/health")).await.expect(200);
+    let states: Vec<_> = history["data"].as_array().unwrap().iter().map(|change| change["status"].clone()).collect();
+    assert_eq!(states, ["healthy", "failing", "healthy"]);
+    // After the refusal nobody asked again.
+    assert_eq!(provider.grants()[asked], "authorization_code");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_away_is_asked_again() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(2).await);
+    let id = instance(&app, &provider.config()).await;
+    provider.renewal(Renewal::Away);
+    connect(&app, &provider).await;
+    until("the tokens are late", || async { (shown(&app, &id).await["health"]["status"] == "degraded").then_some(()) })
+        .await;
+    provider.renewal(Renewal::Granted);
+    until("they came", || async { (shown(&app, &id).await["health"]["status"] == "healthy").then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_client_may_act_for_itself() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let mut config = provider.config();
+    config["grant_type"] = "client_credentials".into();
+    let id = instance(&app, &config).await;
+    until("it has a token", || async {
+        (shown(&app, &id).await["authorization"]["status"] == "connected").then_some(())
+    })
+    .await;
+    start(&app, "").await.expect_error(400, "FAILED_PRECONDITION");
+    let tested = app.api.post(&format!("/api/v1/connectors/instances/{id}/test"), &json!({})).await.expect(200);
+    assert_eq!(tested["ok"], true, "{tested}");
+    assert_eq!(provider.grants(), ["client_credentials"]);
+}

@@ -1,0 +1,82 @@
+//! `GET /connectors/instances/{id}/schemas` and `POST .../schemas/check`: what endpoints answer, told from what arrived.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kanat_tests::target::Reply;
+use kanat_tests::{FakeTarget, TestApp, until};
+use serde_json::json;
+
+#[tokio::test]
+async fn an_instance_that_nobody_called_has_none() {
+    let app = TestApp::start().await;
+    let id = app.api.http_instance("erp", "http://127.0.0.1:9").await;
+    let path = format!("/api/v1/connectors/instances/{id}/schemas");
+    assert_eq!(app.api.get(&path).await.expect(200)["data"], json!([]));
+    let checked = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    assert_eq!((&checked["changed"], &checked["data"]), (&json!(false), &json!([])));
+}
+
+const FLOW: &str = "
+flow: asks-the-desk
+version: 1
+source: { trigger: webhook }
+steps:
+  - { name: ticket, action: support-ticketing.get-ticket, connector: desk, params: { ticketId: 7 } }
+on_error: { retry: 0x fixed(1s) }
+";
+
+#[tokio::test]
+async fn a_changed_answer_is_told_by_path() {
+    let app = TestApp::start().await;
+    let changed = Arc::new(AtomicBool::new(false));
+    let is_changed = Arc::clone(&changed);
+    let desk = FakeTarget::scripted(move |_, _| {
+        let ticket = match is_changed.load(Ordering::SeqCst) {
+            false => json!({"id": 7, "status": "open", "tags": ["a"], "note": "hush"}),
+            true => json!({"id": "7", "status": "open", "tags": ["a"], "priority": "high"}),
+        };
+        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        Reply::Answer(200, headers, json!({"ticket": ticket}).to_string())
+    })
+    .await;
+    let config = json!({"subdomain": "acme", "email": "a@b.example", "api_token": "t", "base_url": desk.url()});
+    let new = json!({"catalogId": "support-ticketing", "name": "desk", "config": config});
+    let id = app.api.post("/api/v1/connectors/instances", &new).await.expect(201)["id"].clone();
+    let path = format!("/api/v1/connectors/instances/{}/schemas", id.as_str().unwrap());
+    let (_, url) = app.api.deployed(FLOW).await;
+
+    // A few samples first, then a few of the other shape, until each has been told.
+    let seen = async |samples: u64| {
+        let message = app.api.webhook(&url, &json!({})).await;
+        app.api.message_becomes(&message, "delivered").await;
+        until("the node has told of it", || async {
+            let found = app.api.get(&path).await.expect(200)["data"][0].clone();
+            (found["samples"].as_u64() == Some(samples)).then_some(found)
+        })
+        .await
+    };
+    let tracked = seen(1).await;
+    assert_eq!(tracked["endpoint"], "GET /api/v2/tickets/{ticketId}");
+    assert_eq!(tracked["schema"]["properties"]["ticket"]["properties"]["id"], json!({"type": "integer"}));
+    assert!(!tracked.to_string().contains("hush"), "{tracked}");
+    seen(2).await;
+    let same = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    assert_eq!((&same["changed"], &same["data"][0]["status"]), (&json!(false), &json!("unchanged")));
+
+    changed.store(true, Ordering::SeqCst);
+    seen(3).await;
+    let other = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    assert_eq!(other["changed"], true);
+    let changes: Vec<_> = other["data"][0]["changes"].as_array().unwrap().clone();
+    assert_eq!(
+        changes,
+        [
+            json!({"kind": "type_changed", "path": "ticket.id", "from": "integer", "to": "string"}),
+            json!({"kind": "removed", "path": "ticket.note", "from": "string"}),
+            json!({"kind": "added", "path": "ticket.priority", "to": "string"}),
+        ]
+    );
+    let after = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    assert_eq!((&after["changed"], &after["data"][0]["status"]), (&json!(false), &json!("unseen")));
+}
