@@ -18,5 +18,6 @@ mod metrics;
 mod node;
 mod planes;
 mod schedule;
+mod steps;
 mod traces;
 mod webhook;

@@ -6,6 +6,7 @@ mod kept;
 mod live;
 mod nodes;
 mod points;
+mod steps;
 mod senders;
 mod restore;
 mod store_read;
