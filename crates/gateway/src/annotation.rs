@@ -27,6 +27,8 @@ pub(crate) struct Rest {
     pub response_body: Option<FieldDescriptor>,
     pub text: Option<FieldDescriptor>,
     pub unknown_query: UnknownQuery,
+    /// The body may be as long as `Options::large_limit`.
+    pub large: bool,
 }
 
 /// What becomes of query parameters that are no fields.
@@ -70,6 +72,7 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
         event_data: field(&output, &text("event_data"))?,
         response_body: field(&output, &text("response_body"))?,
         text: field(&output, &text("text"))?.map(raw).transpose()?,
+        large: flag("large"),
         unknown_query: if flag("any_query") { UnknownQuery::Ignored } else { UnknownQuery::Refused },
     })
 }

@@ -54,7 +54,10 @@ fn content(rpc: &Rpc, message: &DynamicMessage) -> (HeaderValue, Vec<u8>) {
         return (HeaderValue::from_str(&rest.content_type).unwrap_or_else(|_| binary()), raw(message, field));
     }
     if let Some(field) = rest.text.as_ref().filter(|field| message.has_field(field)) {
-        return (HeaderValue::from_static("text/plain; charset=utf-8"), raw(message, field));
+        let plain = || HeaderValue::from_static("text/plain; charset=utf-8");
+        let named = Some(&rest.content_type).filter(|name| !name.is_empty());
+        let content_type = named.and_then(|name| HeaderValue::from_str(name).ok());
+        return (content_type.unwrap_or_else(plain), raw(message, field));
     }
     let mut out = Vec::new();
     match &rest.response_body {

@@ -28,13 +28,15 @@ pub struct Options {
     pub body_limit: usize,
     /// Bytes of an uploaded file.
     pub upload_limit: usize,
+    /// Bytes of the JSON body of a method that takes many things at once.
+    pub large_limit: usize,
     /// A comment is sent on a stream of events when nothing else was for this long.
     pub heartbeat: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { body_limit: 1 << 20, upload_limit: 16 << 20, heartbeat: Duration::from_secs(15) }
+        Self { body_limit: 1 << 20, upload_limit: 16 << 20, large_limit: 30 << 20, heartbeat: Duration::from_secs(15) }
     }
 }
 

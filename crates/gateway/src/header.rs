@@ -1,6 +1,6 @@
 //! What passes between HTTP headers and gRPC metadata, and the id of a request.
 
-use http::header::{AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER};
+use http::header::{ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER};
 use uuid::Uuid;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -10,7 +10,8 @@ pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 /// Characters of a request id that is taken from the caller.
 const MAX_REQUEST_ID: usize = 128;
 
-const TO_METADATA: [HeaderName; 6] = [
+const TO_METADATA: [HeaderName; 7] = [
+    ACCEPT,
     AUTHORIZATION,
     HeaderName::from_static("x-environment"),
     IDEMPOTENCY_KEY,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kanat_model::Timestamp;
-use kanat_model::id::ScheduleId;
+use kanat_model::id::{BatchJobId, ScheduleId};
 use sha2::{Digest, Sha256};
 
 use crate::Dedupe;
@@ -31,6 +31,11 @@ pub fn delivery(id: String, window: Duration) -> Dedupe {
 /// A due time of a schedule, remembered for `window`.
 pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
     Dedupe { key: format!("schedule:{id}:{}", due.as_millis()), ttl: window }
+}
+
+/// A record of a batch job by its place, remembered for `window`.
+pub fn batch_record(job: &BatchJobId, position: i64, window: Duration) -> Dedupe {
+    Dedupe { key: format!("batch:{job}:{position}"), ttl: window }
 }
 
 /// What a record holds when a poll takes it in for the n-th time, until it is noted as seen.

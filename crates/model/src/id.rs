@@ -70,6 +70,7 @@ ids! {
     /// A change of a connector instance's health.
     HealthChangeId = "hc";
     ScheduleId = "sch";
+    BatchJobId = "bat";
     ApiKeyId = "key";
     /// A data-plane node, kept in its data folder.
     NodeId = "node";

@@ -1,6 +1,7 @@
 //! The nouns that every part of Kanat shares: ids, states, error codes, pages, time. No I/O but the wall clock.
 
 pub mod adapter;
+pub mod batch_job;
 pub mod code;
 pub mod error;
 pub mod health;

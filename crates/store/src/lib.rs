@@ -6,6 +6,7 @@ pub mod adapter;
 pub mod announcement;
 pub mod answered_request;
 pub mod api_key;
+pub mod batch_job;
 pub mod connector_health;
 pub mod connector_instance;
 mod dialect;

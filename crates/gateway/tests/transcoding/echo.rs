@@ -51,7 +51,7 @@ fn routes() -> Routes {
 }
 
 fn options() -> Options {
-    Options { body_limit: 4096, upload_limit: 8192, heartbeat: Duration::from_millis(5) }
+    Options { body_limit: 4096, upload_limit: 8192, large_limit: 8192, heartbeat: Duration::from_millis(5) }
 }
 
 /// An answer read to its end.
