@@ -6,7 +6,7 @@ mod exchange;
 mod mask;
 pub(crate) mod outputs;
 mod retry;
-mod retry_after;
+pub(crate) mod retry_after;
 mod step;
 mod trace;
 

@@ -11,6 +11,7 @@ mod monitor;
 mod node;
 mod observed;
 mod pipeline;
+mod poll;
 pub mod plans;
 mod service;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::ingress::Admission;
 use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
 use crate::plans::{self, PlanClient, Plans};
+use crate::poll::Poller;
 use crate::service::{Service, Shared};
 
 /// Requests that one target is sent at once, and messages in memory behind them.
@@ -41,6 +42,8 @@ pub struct Options {
     pub memory: usize,
     /// How long others wait before they take up what a dead node left.
     pub lease: Duration,
+    /// Bytes of an answer that a poll takes.
+    pub poll_answer: usize,
     /// Version of the build.
     pub build: String,
 }
@@ -56,6 +59,7 @@ impl Options {
             body_limit: 1 << 20,
             memory: 256 << 20,
             lease: Duration::from_secs(30),
+            poll_answer: 16 << 20,
             build: kanat_failpoint::text("node.build").unwrap_or(env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -65,6 +69,8 @@ impl Options {
 pub struct DataPlane {
     shared: Arc<Shared>,
     drain_requests: watch::Receiver<Option<Duration>>,
+    /// Ends the polls; the plans go on being followed.
+    stop_polls: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -79,17 +85,27 @@ impl DataPlane {
         sealer: Arc<Sealer>,
     ) -> Self {
         let plans = Plans::new(Arc::clone(&log));
+        let polled = outbound.with_max_response(options.poll_answer);
         let pipeline = Pipeline::new(&pipeline_options(&options), Arc::clone(&log), plans.clone(), outbound);
+        let poller = Poller {
+            log: Arc::clone(&log),
+            plans: plans.clone(),
+            outbound: polled,
+            lease: options.lease,
+            build: options.build.clone(),
+        };
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
         let client = plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
         let drain_requests = client.drain_requests();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
+        tasks.spawn(poller.run(stop_polls.clone()));
         pipeline.start();
         let admission = Admission::new(options.body_limit, options.memory);
         let shared = Shared { plans, pipeline, admission, leaving: CancellationToken::new() };
-        Self { shared: Arc::new(shared), drain_requests, stop, tasks }
+        Self { shared: Arc::new(shared), drain_requests, stop_polls, stop, tasks }
     }
 
     /// Answers every path of the data plane.
@@ -132,6 +148,7 @@ impl DataPlane {
 
     /// Takes nothing more in, finishes what is in flight until `deadline`, hands the rest back, and says so.
     pub async fn drain(self, deadline: Duration) {
+        self.stop_polls.cancel();
         self.shared.pipeline.drain(deadline).await;
         self.stop.cancel();
         self.tasks.close();

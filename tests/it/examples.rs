@@ -44,6 +44,10 @@ async fn every_example_runs_as_it_says() {
     prepare(&app.api, &target).await;
     for (name, path) in named("flows", ".yaml") {
         let file = |ending: &str| examples().join("flows").join(format!("{name}{ending}"));
+        // Those that poll are in `poll/examples.rs`.
+        if file(".answer.json").exists() {
+            continue;
+        }
         let (sample, expected) = (read(&file(".sample.json")), read(&file(".expected.json")));
         let (id, url) = app.api.deployed(&read(&path)).await;
         let before = target.received().len();

@@ -17,6 +17,7 @@ mod message;
 mod metrics;
 mod node;
 mod planes;
+mod poll;
 mod schedule;
 mod steps;
 mod traces;

@@ -5,11 +5,13 @@ use crate::definition::{Definition, Referenced, Trigger};
 /// What in the definition cannot be run by this version, in plain words; `None` when all of it can.
 pub fn unsupported(definition: &Definition) -> Option<String> {
     let what = match &definition.source.trigger {
-        Trigger::Poll(_) | Trigger::Api => {
-            format!("flows with the trigger {}", definition.source.trigger.as_str())
+        Trigger::Api => format!("flows with the trigger {}", definition.source.trigger.as_str()),
+        Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Manual
+            if uses_adapter(definition) =>
+        {
+            "flows with adapters".to_owned()
         }
-        Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Manual if uses_adapter(definition) => "flows with adapters".to_owned(),
-        Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Manual => return None,
+        Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Manual => return None,
     };
     Some(format!("{what} cannot be deployed yet: this version of Kanat does not run them"))
 }

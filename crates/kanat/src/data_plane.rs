@@ -75,6 +75,7 @@ impl Node {
         options.address = address.to_string();
         options.environments.clone_from(&settings.environments);
         options.body_limit = settings.node.body_limit;
+        options.poll_answer = settings.node.poll_answer_limit;
         options.lease = settings.node.lease;
         env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;

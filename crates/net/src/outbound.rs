@@ -89,6 +89,12 @@ impl Client {
         Ok(Self { http, policy, max_response: options.max_response })
     }
 
+    /// The same pool of connections, with another bound for the answers.
+    #[must_use]
+    pub fn with_max_response(&self, max_response: usize) -> Self {
+        Self { max_response, ..self.clone() }
+    }
+
     /// Makes the call once.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeout = request.timeout;

@@ -17,6 +17,9 @@ pub struct Flags {
     /// How long messages of a process that died wait for another, in seconds [default: 30].
     #[arg(long, env = "KANAT_LEASE_SECONDS")]
     pub lease_seconds: Option<u64>,
+    /// Largest answer that a poll takes, in bytes [default: 16777216].
+    #[arg(long, env = "KANAT_POLL_ANSWER_LIMIT")]
+    pub poll_answer_limit: Option<usize>,
 }
 
 /// The settings of a node, checked.
@@ -24,11 +27,13 @@ pub struct Settings {
     /// Bytes.
     pub body_limit: usize,
     pub lease: Duration,
+    /// Bytes.
+    pub poll_answer_limit: usize,
 }
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; body_limit, lease_seconds);
+        or!(self, file; body_limit, lease_seconds, poll_answer_limit);
         self
     }
 
@@ -36,12 +41,18 @@ impl Flags {
         Settings {
             body_limit: problems.take("body_limit", value::body_limit(self.body_limit.unwrap_or(1 << 20))),
             lease: problems.take("lease_seconds", value::seconds(self.lease_seconds.unwrap_or(30), 1, 3600)),
+            poll_answer_limit: problems
+                .take("poll_answer_limit", value::poll_answer_limit(self.poll_answer_limit.unwrap_or(16 << 20))),
         }
     }
 }
 
 impl Settings {
     pub(super) fn to_flags(&self) -> Flags {
-        Flags { body_limit: Some(self.body_limit), lease_seconds: Some(self.lease.as_secs()) }
+        Flags {
+            body_limit: Some(self.body_limit),
+            lease_seconds: Some(self.lease.as_secs()),
+            poll_answer_limit: Some(self.poll_answer_limit),
+        }
     }
 }

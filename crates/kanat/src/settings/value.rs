@@ -106,6 +106,12 @@ pub fn body_limit(bytes: usize) -> Result<usize, String> {
     if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(format!("{bytes} bytes are not between 1 and {MOST}")) }
 }
 
+/// An answer is in memory while its records are stored, for each poll under way.
+pub fn poll_answer_limit(bytes: usize) -> Result<usize, String> {
+    const MOST: usize = 256 << 20;
+    if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(format!("{bytes} bytes are not between 1 and {MOST}")) }
+}
+
 /// `value` seconds, within bounds.
 pub fn seconds(value: u64, least: u64, most: u64) -> Result<Duration, String> {
     if (least..=most).contains(&value) {

@@ -135,6 +135,7 @@ fn node_options(settings: &Settings, folder: &Folder, address: SocketAddr) -> Re
     let mut options = kanat_data_plane::Options::new(node_id, settings.process.data_dir.clone());
     options.address = address.to_string();
     options.body_limit = settings.node.body_limit;
+    options.poll_answer = settings.node.poll_answer_limit;
     options.lease = settings.node.lease;
     env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
     Ok(options)

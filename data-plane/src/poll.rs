@@ -1,0 +1,241 @@
+//! Polls: asks the endpoints of flows again and again, and puts what they have into the log as messages, which any node
+//! takes from there. Who polls for a flow, and what a poll remembers, is in the log too: a node goes on where a dead one
+//! stopped. Nothing here knows lanes or targets.
+
+mod cycle;
+mod hold;
+mod link;
+mod page;
+mod records;
+mod request;
+mod state;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use kanat_engine::Resources;
+use kanat_flow::schedule::{CronExpression, timezone};
+use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimed};
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, FlowId};
+use kanat_net::outbound;
+use kanat_proto::plan::v1::{Poll, trigger::Kind};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::plans::{Flow, Plans, Runnable, Snapshot};
+use cycle::{Cycle, Failure};
+use hold::Hold;
+use records::REMEMBERED;
+use request::Requests;
+use state::{Progress, State};
+
+/// How often it is looked whether the plans have changed.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// When the log cannot be asked, or the flow is another's, it is asked again after so long at most.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Cycles at one time, each with an answer in memory.
+const CYCLES: usize = 16;
+
+/// What polls of this node have in common.
+pub(crate) struct Poller {
+    pub log: Arc<dyn MessageLog>,
+    pub plans: Plans,
+    pub outbound: outbound::Client,
+    /// How long others wait for a word of a node that polls.
+    pub lease: Duration,
+    /// Version of the build, for `User-Agent`.
+    pub build: String,
+}
+
+/// A flow that is to be looked at again.
+struct Look {
+    version: u32,
+    at: Timestamp,
+}
+
+impl Poller {
+    /// Polls until it is stopped; what is under way then is given back for another node to go on with.
+    pub async fn run(self, stop: CancellationToken) {
+        let poller = Arc::new(self);
+        let (owner, places) = (BootId::generate(), Arc::new(Semaphore::new(CYCLES)));
+        let mut snapshot = Arc::new(Snapshot::default());
+        let mut flows: Vec<Runnable> = Vec::new();
+        let mut looks: HashMap<FlowId, Look> = HashMap::new();
+        let mut running = JoinSet::new();
+        while !stop.is_cancelled() {
+            let current = poller.plans.load();
+            if !Arc::ptr_eq(&current, &snapshot) {
+                flows = polled(&current);
+                snapshot = current;
+                looks.retain(|id, _| flows.iter().any(|runnable| runnable.flow.id == *id));
+            }
+            let now = Timestamp::now();
+            for runnable in &flows {
+                let (id, version) = (&runnable.flow.id, runnable.flow.version);
+                if looks.get(id).is_some_and(|look| look.version >= version && look.at > now) {
+                    continue;
+                }
+                // Not again before it has ended.
+                looks.insert(id.clone(), Look { version: u32::MAX, at: Timestamp::from_millis(i64::MAX) });
+                let (poller, owner, places) = (Arc::clone(&poller), owner.clone(), Arc::clone(&places));
+                let (runnable, stop) = (runnable.clone(), stop.clone());
+                running.spawn(async move {
+                    let at = tokio::select! {
+                        place = places.acquire() => match place {
+                            Ok(_place) => poller.look(&runnable, owner, &stop).await,
+                            Err(_) => Timestamp::now(),
+                        },
+                        () = stop.cancelled() => Timestamp::now(),
+                    };
+                    (runnable.flow.id.clone(), Look { version: runnable.flow.version, at })
+                });
+            }
+            tokio::select! {
+                Some(ended) = running.join_next() => match ended {
+                    Ok((id, look)) => drop(looks.insert(id, look)),
+                    Err(error) => tracing::error!(%error, "a poll broke off"),
+                },
+                () = sleep(LOOK) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        while running.join_next().await.is_some() {}
+    }
+
+    /// Polls for the flow if it is due and nobody else does. Says when to look again.
+    async fn look(&self, runnable: &Runnable, owner: BootId, stop: &CancellationToken) -> Timestamp {
+        let flow = &runnable.flow;
+        let now = Timestamp::now();
+        let (flow_id, version, held_until) = (flow.id.clone(), flow.version, now.after(self.lease));
+        let claim = PollClaim { flow_id: flow_id.clone(), version, owner: owner.clone(), now, held_until };
+        match self.log.claim_poll(&claim).await {
+            Ok(PollClaimed::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
+            Ok(PollClaimed::Taken { token, state }) => {
+                let hold = Hold { flow_id, owner, token, version, lease: self.lease };
+                match self.poll(runnable, &hold, State::read(&state), stop).await {
+                    Ok(due) => due,
+                    Err(error) => {
+                        tracing::warn!(flow.id = %flow.id, %error, "what a poll came to cannot be written down");
+                        Timestamp::now().after(ASK_AGAIN)
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(flow.id = %flow.id, %error, "cannot see whether a poll is due");
+                now.after(ASK_AGAIN)
+            }
+        }
+    }
+
+    /// One cycle, or the rest of one, under a hold. Says when the next is due.
+    async fn poll(
+        &self,
+        runnable: &Runnable,
+        hold: &Hold,
+        state: State,
+        stop: &CancellationToken,
+    ) -> Result<Timestamp, Error> {
+        let Some(poll) = poll_of(&runnable.flow) else { return Ok(Timestamp::now().after(ASK_AGAIN)) };
+        let log = self.log.as_ref();
+        let now = Timestamp::now();
+        let resumed = state.progress.clone().filter(|progress| progress.version == hold.version);
+        let progress = match resumed {
+            Some(progress) => progress,
+            // A flow that polls at fixed times does not poll at its deploy.
+            None if poll.schedule.is_some() && state.scheduled_for != Some(hold.version) => {
+                let due = due(poll, now, now);
+                let state = State { scheduled_for: Some(hold.version), progress: None, ..state };
+                return hold.give_back(log, due, Some(&state)).await;
+            }
+            None => Progress::first(now, hold.version),
+        };
+        let began_at = progress.began_at;
+        let outcome = tokio::select! {
+            outcome = self.cycle(runnable, poll, hold, &state, progress) => outcome,
+            () = hold.keep_on(log) => return Ok(Timestamp::now().after(ASK_AGAIN)),
+            () = stop.cancelled() => {
+                // Another node goes on at once, from the page that is not done.
+                return hold.give_back(log, Timestamp::now(), None).await;
+            }
+        };
+        let ended = Timestamp::now();
+        let mut next = due(poll, began_at, ended).max(ended);
+        let state = match outcome {
+            Ok((state, taken)) => {
+                tracing::debug!(flow.id = %hold.flow_id, messages = taken, "polled");
+                state
+            }
+            Err(Failure { message, not_before }) => {
+                tracing::warn!(flow.id = %hold.flow_id, error = %message, "a poll failed");
+                next = next.max(not_before.unwrap_or(next));
+                State { progress: None, ..state }
+            }
+        };
+        hold.give_back(log, next, Some(&state)).await
+    }
+
+    async fn cycle(
+        &self,
+        runnable: &Runnable,
+        poll: &Poll,
+        hold: &Hold,
+        state: &State,
+        mut progress: Progress,
+    ) -> Result<(State, usize), Failure> {
+        let agent = HeaderValue::from_str(&format!("kanat/{}", self.build));
+        let agent = agent.unwrap_or(HeaderValue::from_static("kanat"));
+        let name = &runnable.flow.plan().source_instance;
+        let instance = runnable.environment.instance(name);
+        if instance.is_none() && !name.is_empty() {
+            return Err(format!("connector instance {name:?} does not exist in this environment").into());
+        }
+        let requests = Requests::prepare(poll, instance, state, &agent, progress.began_at)?;
+        if progress.pages == 0 {
+            progress.next = requests.first();
+        }
+        let log = self.log.as_ref();
+        let cycle = Cycle { log, outbound: &self.outbound, runnable, poll, hold, requests };
+        let done = cycle.run(state, progress).await;
+        if done.is_ok()
+            && !poll.record_id.is_empty()
+            && let Err(error) = log.forget_records(&hold.flow_id, Timestamp::now().before(REMEMBERED)).await
+        {
+            tracing::warn!(flow.id = %hold.flow_id, %error, "records of long ago cannot be forgotten");
+        }
+        done
+    }
+}
+
+/// The flows of a snapshot that poll.
+fn polled(snapshot: &Snapshot) -> Vec<Runnable> {
+    let flows = snapshot.flows().filter(|flow| !flow.paused && poll_of(flow).is_some());
+    let runnable = |flow: &Arc<Flow>| {
+        let environment = Arc::clone(snapshot.environment(&flow.environment_id)?);
+        Some(Runnable { flow: Arc::clone(flow), environment })
+    };
+    flows.filter_map(runnable).collect()
+}
+
+fn poll_of(flow: &Flow) -> Option<&Poll> {
+    match flow.plan().trigger.as_ref()?.kind.as_ref()? {
+        Kind::Poll(poll) => Some(poll),
+        Kind::Webhook(_) | Kind::Manual(_) | Kind::Schedule(_) | Kind::Api(_) => None,
+    }
+}
+
+/// When the cycle after one is due that began and ended at these instants.
+fn due(poll: &Poll, began_at: Timestamp, ended: Timestamp) -> Timestamp {
+    let Some(schedule) = &poll.schedule else { return began_at.after(Duration::from_millis(poll.interval_ms)) };
+    let never = Timestamp::from_millis(i64::MAX);
+    match (CronExpression::parse(&schedule.cron), timezone(&schedule.timezone)) {
+        (Ok(cron), Ok(zone)) => cron.next_after(ended, &zone).unwrap_or(never),
+        (Err(_), _) | (_, Err(_)) => never,
+    }
+}

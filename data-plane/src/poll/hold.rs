@@ -1,0 +1,67 @@
+//! The right to poll for a flow, which a node keeps by saying that it lives.
+
+use std::time::Duration;
+
+use kanat_message_log::{Error, MessageLog, Poll, Settled};
+use kanat_model::Timestamp;
+use kanat_model::id::{BootId, FlowId};
+
+use super::state::State;
+
+pub(super) struct Hold {
+    pub flow_id: FlowId,
+    pub owner: BootId,
+    pub token: i64,
+    pub version: u32,
+    /// How long others wait for a word of the holder.
+    pub lease: Duration,
+}
+
+impl Hold {
+    /// Keeps it for another lease, and writes the state down when there is one. `Fenced` when another has it.
+    pub async fn keep(&self, log: &dyn MessageLog, state: Option<&State>) -> Result<Settled, Error> {
+        let now = Timestamp::now();
+        // Whoever takes over finds it due.
+        log.keep_poll(&self.poll(now, now.after(self.lease), state)).await
+    }
+
+    /// Gives it back until it is due again, and says when that is. Where another has taken it over, it is that one's to say.
+    pub async fn give_back(
+        &self,
+        log: &dyn MessageLog,
+        due_at: Timestamp,
+        state: Option<&State>,
+    ) -> Result<Timestamp, Error> {
+        match log.keep_poll(&self.poll(due_at, Timestamp::now(), state)).await? {
+            Settled::Done => Ok(due_at),
+            Settled::Fenced => {
+                tracing::warn!(flow.id = %self.flow_id, "another node has taken a poll over");
+                Ok(Timestamp::now())
+            }
+        }
+    }
+
+    /// Keeps it until it is lost to another.
+    pub async fn keep_on(&self, log: &dyn MessageLog) {
+        loop {
+            tokio::time::sleep(self.lease / 3).await;
+            match self.keep(log, None).await {
+                Ok(Settled::Done) => {}
+                Ok(Settled::Fenced) => return,
+                Err(error) => tracing::warn!(flow.id = %self.flow_id, %error, "a poll cannot be kept"),
+            }
+        }
+    }
+
+    fn poll(&self, due_at: Timestamp, held_until: Timestamp, state: Option<&State>) -> Poll {
+        Poll {
+            flow_id: self.flow_id.clone(),
+            owner: self.owner.clone(),
+            token: self.token,
+            version: self.version,
+            due_at,
+            held_until,
+            state: state.map(State::to_bytes),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What an answer holds: its records, and where the next page is.
+
+use http::HeaderMap;
+use kanat_mapping::json;
+use kanat_proto::plan::v1::Pagination;
+use url::Url;
+
+use super::link;
+use super::state::Position;
+
+/// The records of an answer, as they stand in it. Errors when there is no list at `path`.
+pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, String> {
+    let place = if path.is_empty() { "the answer".to_owned() } else { format!("records_path {path:?}") };
+    match at(body, path).map(str::trim) {
+        Some(list) if list.starts_with('[') => Ok(json::items(list).collect()),
+        Some("null") => Ok(Vec::new()),
+        Some(_) => Err(format!("{place} is no list of records")),
+        None => Err(format!("{place} is not in the answer")),
+    }
+}
+
+/// Where the next page is after this one; `None` when it was the last.
+pub(super) fn next(
+    pagination: Option<&Pagination>,
+    here: &Position,
+    body: &str,
+    records: usize,
+    headers: &HeaderMap,
+    url: &Url,
+) -> Result<Option<Position>, String> {
+    let Some(pagination) = pagination else { return Ok(None) };
+    match pagination.strategy.as_str() {
+        "cursor" => Ok(value(body, &pagination.cursor_path).map(Position::Value)),
+        "next_token" => Ok(value(body, &pagination.token_path).map(Position::Value)),
+        "offset" => offset(pagination, here, body, records),
+        "link_header" => Ok(link::next(headers, url)?.map(|url| Position::Url(url.into()))),
+        unknown => Err(format!("this build does not know the pagination {unknown:?}")),
+    }
+}
+
+/// With a total, on until it is reached; without one, on until a page is not full. An empty page is the last.
+fn offset(pagination: &Pagination, here: &Position, body: &str, records: usize) -> Result<Option<Position>, String> {
+    let offset = match here {
+        Position::Offset(offset) => *offset,
+        Position::First | Position::Value(_) | Position::Url(_) => 0,
+    };
+    let size = u64::from(pagination.page_size);
+    let next = offset.saturating_add(size);
+    let more = if pagination.total_path.is_empty() {
+        records as u64 >= size
+    } else {
+        let found = value(body, &pagination.total_path);
+        let total: u64 = found.as_deref().and_then(|total| total.parse().ok()).ok_or_else(|| {
+            let found = found.as_deref().unwrap_or("nothing");
+            format!("total_path {:?} has {found}, and no whole number", pagination.total_path)
+        })?;
+        next < total
+    };
+    Ok((more && records > 0).then_some(Position::Offset(next)))
+}
+
+/// A text or a number at a path; none when it is missing, empty, null or false.
+pub(super) fn value(body: &str, path: &str) -> Option<String> {
+    let found = at(body, path)?.trim();
+    let text = match found {
+        quoted if quoted.starts_with('"') => json::decode(quoted).into_owned(),
+        "null" | "false" | "true" => return None,
+        tree if tree.starts_with(['{', '[']) => return None,
+        number => number.to_owned(),
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// What stands at a dotted path; the whole at an empty one.
+pub(super) fn at<'a>(body: &'a str, path: &str) -> Option<&'a str> {
+    if path.is_empty() {
+        return Some(body);
+    }
+    path.split('.').try_fold(
+        body,
+        |value, name| {
+            if value.trim_start().starts_with('{') { json::member(value, name) } else { None }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str =
+        r#"{"data": {"items": [{"id": 1}, [2], "x"], "next": "a\"b", "total": 7, "none": null}, "end": ""}"#;
+
+    #[test]
+    fn records_are_found_as_they_stand() {
+        assert_eq!(records(BODY, "data.items").unwrap(), [r#"{"id": 1}"#, "[2]", "\"x\""]);
+        assert_eq!(records("[ 1.10 , 9007199254740993 ]", "").unwrap(), ["1.10", "9007199254740993"]);
+        assert_eq!(records(BODY, "data.none").unwrap(), Vec::<&str>::new());
+        assert_eq!(records("[]", "").unwrap(), Vec::<&str>::new());
+        assert_eq!(records(BODY, "data.total").unwrap_err(), "records_path \"data.total\" is no list of records");
+        assert_eq!(records(BODY, "data.itemz").unwrap_err(), "records_path \"data.itemz\" is not in the answer");
+        assert_eq!(records("{}", "").unwrap_err(), "the answer is no list of records");
+    }
+
+    #[test]
+    fn a_cursor_is_a_text_or_a_number_that_says_something() {
+        assert_eq!(value(BODY, "data.next").as_deref(), Some("a\"b"));
+        assert_eq!(value(BODY, "data.total").as_deref(), Some("7"));
+        for path in ["data.none", "end", "data", "data.items", "nothing", "data.next.more"] {
+            assert_eq!(value(BODY, path), None, "{path}");
+        }
+    }
+
+    fn offsets(total_path: &str, body: &str, here: Position, records: usize) -> Option<Position> {
+        let pagination = Pagination {
+            strategy: "offset".to_owned(),
+            page_size: 100,
+            total_path: total_path.to_owned(),
+            ..Pagination::default()
+        };
+        let url = Url::parse("http://a.example/").unwrap();
+        next(Some(&pagination), &here, body, records, &HeaderMap::new(), &url).unwrap()
+    }
+
+    #[test]
+    fn offsets_go_on_to_the_total_or_to_a_page_that_is_not_full() {
+        assert_eq!(offsets("", "[]", Position::First, 100), Some(Position::Offset(100)));
+        assert_eq!(offsets("", "[]", Position::Offset(100), 99), None);
+        assert_eq!(offsets("total", r#"{"total": 201}"#, Position::Offset(100), 50), Some(Position::Offset(200)));
+        assert_eq!(offsets("total", r#"{"total": "200"}"#, Position::Offset(100), 100), None);
+        assert_eq!(offsets("total", r#"{"total": 1000}"#, Position::Offset(100), 0), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! From the records of a page to messages. A record that was taken in before and is unchanged is passed over; one that is
+//! taken in again after a crash is known by its key.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use kanat_engine::Input;
+use kanat_message_log::{Error, MessageLog, NewMessage, Place, SeenRecord, key};
+use kanat_model::Timestamp;
+use kanat_model::id::MessageId;
+use kanat_model::message::Trigger;
+use sha2::{Digest, Sha256};
+
+use super::page;
+use crate::plans::Runnable;
+
+/// How long a record is known after it was seen last.
+pub(super) const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// What is seen again within this time is not written down again.
+const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Longer ids are known by their hash.
+const LONGEST_ID: usize = 256;
+
+/// Records that are stored side by side. They go into the log in their order.
+const AT_ONCE: usize = 64;
+
+/// A page of a cycle.
+pub(super) struct Page<'a> {
+    pub runnable: &'a Runnable,
+    /// Where a record holds its id; empty when none is passed over.
+    pub record_id: &'a str,
+    pub method: &'a str,
+    pub began_at: Timestamp,
+    /// From 0.
+    pub number: u32,
+    pub now: Timestamp,
+}
+
+impl Page<'_> {
+    /// Makes a message of each new record. Returns when all are durable; says how many there are.
+    pub async fn take_in(&self, log: &dyn MessageLog, records: &[&str]) -> Result<usize, Error> {
+        let flow = &self.runnable.flow.id;
+        let ids: Vec<Option<String>> = records.iter().map(|record| self.id(record)).collect();
+        let known: Vec<String> = ids.iter().flatten().cloned().collect();
+        let mut seen: HashMap<String, SeenRecord> = HashMap::new();
+        if !known.is_empty() {
+            let oldest = self.now.before(REMEMBERED);
+            let found = log.seen_records(flow, &known).await?.into_iter().filter(|record| record.seen_at > oldest);
+            seen.extend(found.map(|record| (record.id.clone(), record)));
+        }
+        let (mut messages, mut notes) = (Vec::new(), Vec::new());
+        for (index, (record, id)) in records.iter().zip(ids).enumerate() {
+            let hash = hex::encode(Sha256::digest(record.as_bytes()));
+            let Some(id) = id else {
+                messages.push(self.message(record, key::place(self.began_at, self.number, index, &hash)));
+                continue;
+            };
+            let before = seen.get(&id);
+            let count = match before {
+                Some(before) if before.hash == hash => {
+                    if self.now.since(before.seen_at) >= FRESH {
+                        notes.push(SeenRecord { seen_at: self.now, ..before.clone() });
+                    }
+                    continue;
+                }
+                Some(before) => before.count + 1,
+                None => 1,
+            };
+            messages.push(self.message(record, key::record(&id, count, &hash)));
+            let note = SeenRecord { id: id.clone(), hash, count, seen_at: self.now };
+            notes.push(note.clone());
+            seen.insert(id, note);
+        }
+        let taken = messages.len();
+        let appends = futures::stream::iter(messages).map(|message| log.append(message)).buffered(AT_ONCE);
+        appends.try_for_each(|_| std::future::ready(Ok(()))).await?;
+        if !notes.is_empty() {
+            log.note_records(flow, notes).await?;
+        }
+        Ok(taken)
+    }
+
+    fn id(&self, record: &str) -> Option<String> {
+        if self.record_id.is_empty() {
+            return None;
+        }
+        let id = page::value(record, self.record_id)?;
+        let long = id.len() > LONGEST_ID;
+        Some(if long { format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes()))) } else { id })
+    }
+
+    fn message(&self, record: &str, known_by: kanat_message_log::Dedupe) -> NewMessage {
+        let (flow, at) = (&self.runnable.flow, self.now);
+        let plan = flow.plan();
+        let request = format!(
+            r#"{{"headers":{{}},"query":{{}},"method":"{}","path_params":{{}},"received_at":"{at}"}}"#,
+            self.method
+        );
+        let input = Input { payload: record.as_bytes(), trigger: request.as_bytes(), steps: b"", now: at };
+        let keys = flow.program.keys(&input, self.runnable.environment.as_ref());
+        NewMessage {
+            id: MessageId::generate(),
+            account_id: flow.account_id.clone(),
+            environment_id: flow.environment_id.clone(),
+            flow_id: flow.id.clone(),
+            flow_name: plan.flow_name.clone(),
+            flow_version: flow.version,
+            trigger: Trigger::Poll,
+            raw_body: Bytes::copy_from_slice(record.as_bytes()),
+            payload: None,
+            request: Bytes::from(request),
+            received_at: at,
+            ordering_key: keys.ordering.map(key::ordering),
+            dedupe: std::iter::once(known_by).chain(keys.idempotency.map(key::idempotency)).collect(),
+            replay_of: None,
+            batch_id: None,
+            max_attempts: plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1)),
+            traceparent: None,
+            place: if flow.paused { Place::Held } else { Place::Queued },
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What a poll asks for: its URL, parameters and headers, rendered once a cycle. Credentials go to the origin of its URL,
+//! and to no other that a link may lead to.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use kanat_catalog::Instance;
+use kanat_mapping::{EvaluationError, Scope, Template};
+use kanat_model::Timestamp;
+use kanat_proto::plan::v1::{Pagination, Poll};
+use url::Url;
+
+use super::state::{Position, State};
+
+/// The requests of one cycle. It carries credentials and has no `Debug`.
+pub(super) struct Requests {
+    pub method: Method,
+    url: Url,
+    /// With what the flow says, the instance's own, and its credentials.
+    headers: HeaderMap,
+    /// What credentials add to the query.
+    credentials: Vec<(String, String)>,
+    /// The parameter that carries a position.
+    parameter: String,
+    first: Position,
+}
+
+impl Requests {
+    /// Errors say what of the poll cannot be rendered, and show no value of the instance.
+    pub fn prepare(
+        poll: &Poll,
+        instance: Option<&Instance>,
+        state: &State,
+        agent: &HeaderValue,
+        now: Timestamp,
+    ) -> Result<Self, String> {
+        let document = state.document();
+        let config = instance.map_or(&b""[..], Instance::config_json);
+        let scope = Scope { instance: config, state: &document, ..Scope::new(b"", now) };
+        let mut url = url(&poll.url, &scope)?;
+        for param in &poll.params {
+            let value = template(&param.text)?;
+            let value = value.evaluate(&scope).map_err(|error| within("params", &param.name, &error))?;
+            if !value.is_missing() {
+                url.query_pairs_mut().append_pair(&param.name, &value.rendered());
+            }
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(header::USER_AGENT, agent.clone());
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        for named in &poll.headers {
+            let value = template(&named.text)?;
+            let value = value.evaluate(&scope).map_err(|error| within("headers", &named.name, &error))?;
+            if value.is_missing() {
+                continue;
+            }
+            let wrong = || format!("source.poll.headers.{}: no header may have this name or value", named.name);
+            let name = HeaderName::from_bytes(named.name.as_bytes()).map_err(|_| wrong())?;
+            headers.insert(name, HeaderValue::from_str(&value.rendered()).map_err(|_| wrong())?);
+        }
+        let credentials = instance.map(|instance| credentials(instance, &url, &mut headers)).unwrap_or_default();
+        let (parameter, first) = positions(poll.pagination.as_ref());
+        let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
+        Ok(Self { method, url, headers, credentials, parameter, first })
+    }
+
+    /// Where the first page is.
+    pub fn first(&self) -> Position {
+        self.first.clone()
+    }
+
+    /// The URL and headers of a page.
+    pub fn at(&self, position: &Position) -> Result<(Url, HeaderMap), String> {
+        let mut url = match position {
+            Position::First => self.url.clone(),
+            Position::Value(value) => self.with(value),
+            Position::Offset(offset) => self.with(&offset.to_string()),
+            Position::Url(url) => Url::parse(url).map_err(|error| format!("the next page is no URL: {error}"))?,
+        };
+        if url.origin() != self.url.origin() {
+            let public = [header::USER_AGENT, header::ACCEPT];
+            let headers = public.into_iter().filter_map(|name| Some((name.clone(), self.headers.get(&name)?.clone())));
+            return Ok((url, headers.collect()));
+        }
+        // A link may carry them already.
+        let names: Vec<String> = url.query_pairs().map(|(name, _)| name.into_owned()).collect();
+        for (name, value) in self.credentials.iter().filter(|(name, _)| !names.contains(name)) {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        Ok((url, self.headers.clone()))
+    }
+
+    /// The URL with another value of the parameter that carries the position.
+    fn with(&self, value: &str) -> Url {
+        let mut url = self.url.clone();
+        let others = self.url.query_pairs().filter(|(name, _)| *name != self.parameter);
+        let others: Vec<_> = others.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        url.query_pairs_mut().clear().extend_pairs(others).append_pair(&self.parameter, value);
+        url
+    }
+}
+
+/// The parameter that carries a position, and the first one.
+fn positions(pagination: Option<&Pagination>) -> (String, Position) {
+    let Some(pagination) = pagination else { return (String::new(), Position::First) };
+    match pagination.strategy.as_str() {
+        "offset" => (pagination.offset_param.clone(), Position::Offset(0)),
+        "next_token" => (pagination.token_param.clone(), Position::First),
+        _ => (pagination.cursor_param.clone(), Position::First),
+    }
+}
+
+/// The instance's headers and credentials, where the poll asks the place that they are for. Headers of the flow stay.
+fn credentials(instance: &Instance, url: &Url, headers: &mut HeaderMap) -> Vec<(String, String)> {
+    let place = Url::parse(instance.base_url());
+    if place.is_ok_and(|place| place.origin() != url.origin()) {
+        return Vec::new();
+    }
+    let (mut bare, mut own) = (url.clone(), HeaderMap::new());
+    bare.set_query(None);
+    instance.apply_auth(&mut bare, &mut own);
+    for (name, value) in own {
+        if let Some(name) = name.filter(|name| !headers.contains_key(name) || *name == header::ACCEPT) {
+            headers.insert(name, value);
+        }
+    }
+    bare.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
+
+/// An expression at the begin of the URL gives scheme and host as they are; further ones are encoded for their place.
+fn url(text: &str, scope: &Scope) -> Result<Url, String> {
+    let failed = |error: EvaluationError| format!("source.poll.url: {}", error.message);
+    let (head, rest) = match text.find("}}") {
+        Some(end) if text.starts_with("{{") => text.split_at(end + 2),
+        _ => ("", text),
+    };
+    let mut rendered = match head {
+        "" => String::new(),
+        head => template(head)?.evaluate(scope).map_err(failed)?.rendered().into_owned(),
+    };
+    if !rendered.is_empty() && rest.starts_with('/') {
+        rendered.truncate(rendered.trim_end_matches('/').len());
+    }
+    rendered.push_str(&template(rest)?.render_endpoint(scope).map_err(failed)?);
+    let url = Url::parse(&rendered).map_err(|error| format!("source.poll.url is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("source.poll.url is neither http nor https".to_owned());
+    }
+    Ok(url)
+}
+
+fn template(text: &str) -> Result<Template, String> {
+    Template::parse(text).map_err(|_| format!("{text:?} is in a language that this build does not speak"))
+}
+
+fn within(part: &str, name: &str, error: &EvaluationError) -> String {
+    format!("source.poll.{part}.{name}: {}", error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_proto::plan::v1::NamedText;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
+
+    fn named(name: &str, text: &str) -> NamedText {
+        NamedText { name: name.to_owned(), text: text.to_owned() }
+    }
+
+    fn prepared(poll: &Poll, config: &str) -> Requests {
+        let instance = Instance::new("ci_1", "shop", "http", config).unwrap();
+        let state = State { cursor: Some("a b".to_owned()), last_success_at: Some(NOW), ..State::default() };
+        Requests::prepare(poll, Some(&instance), &state, &HeaderValue::from_static("kanat/1"), NOW).unwrap()
+    }
+
+    fn poll(url: &str) -> Poll {
+        Poll { url: url.to_owned(), method: "GET".to_owned(), ..Poll::default() }
+    }
+
+    const CONFIG: &str =
+        r#"{"base_url": "https://shop.example/api/", "auth": "bearer", "token": "t0p", "headers": {"X-Own": "1"}}"#;
+
+    #[test]
+    fn templates_see_the_instance_and_the_state() {
+        let pagination =
+            Pagination { strategy: "offset".to_owned(), offset_param: "from".to_owned(), ..Pagination::default() };
+        let asked = Poll {
+            params: vec![
+                named("since", "{{ state.last_success_at }}"),
+                named("none", "{{ state.nothing }}"),
+                named("from", "7"),
+            ],
+            headers: vec![named("X-Key", "{{ instance.token }}")],
+            pagination: Some(pagination),
+            ..poll("{{ instance.base_url }}/orders/{{ state.cursor }}?a={{ state.cursor }}")
+        };
+        let requests = prepared(&asked, CONFIG);
+        let (url, headers) = requests.at(&Position::Offset(200)).unwrap();
+        let since = "since=2026-01-31T08%3A15%3A00.123Z";
+        assert_eq!(url.as_str(), format!("https://shop.example/api/orders/a%20b?a=a+b&{since}&from=200"));
+        assert_eq!(requests.first(), Position::Offset(0));
+        for (name, value) in
+            [("x-key", "t0p"), ("authorization", "Bearer t0p"), ("x-own", "1"), ("user-agent", "kanat/1")]
+        {
+            assert_eq!(headers[name], value);
+        }
+    }
+
+    #[test]
+    fn credentials_stay_at_their_origin() {
+        let asked =
+            Poll { headers: vec![named("X-Key", "{{ instance.token }}")], ..poll("https://shop.example/orders") };
+        let requests = prepared(&asked, CONFIG);
+        let names = |url: &str| {
+            let (_, headers) = requests.at(&Position::Url(url.to_owned())).unwrap();
+            let mut names: Vec<_> = headers.keys().map(|name| name.as_str().to_owned()).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(
+            names("https://shop.example/orders?page=2"),
+            ["accept", "authorization", "user-agent", "x-key", "x-own"]
+        );
+        for other in
+            ["http://shop.example/", "https://shop.example:444/", "https://evil.example/", "https://a.shop.example/"]
+        {
+            assert_eq!(names(other), ["accept", "user-agent"], "{other}");
+        }
+        // Nor do those of an instance go to a poll that asks elsewhere.
+        let elsewhere = prepared(&poll("https://other.example/orders"), CONFIG);
+        assert!(!elsewhere.at(&Position::First).unwrap().1.contains_key("authorization"));
+    }
+
+    #[test]
+    fn a_key_in_the_query_is_there_once() {
+        let config = r#"{"base_url": "https://shop.example", "auth": "api_key", "api_key": "k", "api_key_in": "query",
+            "api_key_name": "key"}"#;
+        let requests = prepared(&poll("https://shop.example/orders?x=1"), config);
+        let at = |position: &Position| requests.at(position).unwrap().0.to_string();
+        assert_eq!(at(&Position::First), "https://shop.example/orders?x=1&key=k");
+        let link = |text: &str| Position::Url(text.to_owned());
+        assert_eq!(at(&link("https://shop.example/orders?key=k&page=2")), "https://shop.example/orders?key=k&page=2");
+        assert_eq!(at(&link("https://evil.example/?page=2")), "https://evil.example/?page=2");
+    }
+}

@@ -1,0 +1,117 @@
+//! Endpoints that fail in the midst of their pages.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kanat_tests::target::{Reply, status};
+use kanat_tests::{FakeTarget, TestApp, until};
+
+use super::{Provider, all, delivered, messages, polling};
+
+const RECORDS: u64 = 550;
+
+/// By cursor, known by their id, each second.
+const KNOWN: &str = "    interval: 1s\n    record_id: id\n    records_path: data.items\n    pagination: { strategy: cursor, cursor_path: meta.next, cursor_param: cursor }\n";
+
+#[tokio::test]
+async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
+    let failures = AtomicUsize::new(0);
+    let provider = Provider::scripted(RECORDS, move |received, _| {
+        let fails = received.path == "/cursor?cursor=at-200" && failures.fetch_add(1, Ordering::Relaxed) < 2;
+        fails.then(|| status(500))
+    })
+    .await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let (flow, _) = app.api.deployed(&polling("failing", "/cursor", KNOWN)).await;
+    assert_eq!(delivered(&target, "failing", RECORDS as usize).await, all(RECORDS));
+    // Two more cycles find nothing new.
+    let cycles = |count: usize| {
+        let provider = &provider;
+        async move {
+            let begun = |asked: &String| asked == "/cursor";
+            until("more cycles", || async {
+                (provider.asked().iter().filter(|a| begun(a)).count() >= count).then_some(())
+            })
+            .await;
+        }
+    };
+    let begun = provider.asked().iter().filter(|asked| *asked == "/cursor").count();
+    assert!(begun >= 3, "each failure ends its cycle: {begun}");
+    cycles(begun + 2).await;
+    assert_eq!(messages(&app.api, &flow).await, RECORDS);
+}
+
+#[tokio::test]
+async fn a_record_that_changes_is_taken_in_again_and_also_when_it_changes_back() {
+    let round = AtomicUsize::new(0);
+    let prices = [7, 7, 8, 8, 7, 7];
+    let provider = Provider::scripted(0, move |_, _| {
+        let price = prices.get(round.fetch_add(1, Ordering::Relaxed)).unwrap_or(&7);
+        Some(Reply::Answer(200, Vec::new(), format!("[{{\"id\": 1, \"price\": {price}}}, {{\"id\": 2}}]")))
+    })
+    .await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let (flow, _) = app.api.deployed(&polling("changing", "/", "    interval: 1s\n    record_id: id\n")).await;
+    provider.target.arrivals(prices.len() + 2).await;
+    assert_eq!(delivered(&target, "changing", 4).await, [1, 1, 1, 2]);
+    assert_eq!(messages(&app.api, &flow).await, 4);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
+    let provider = Provider::scripted(0, |received, _| {
+        let next = if received.path.ends_with("=a") { "b" } else { "a" };
+        Some(Reply::Answer(
+            200,
+            Vec::new(),
+            format!("{{\"data\": {{\"items\": [{{\"id\": 1}}]}}, \"meta\": {{\"next\": \"{next}\"}}}}"),
+        ))
+    })
+    .await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    app.api.deployed(&polling("circle", "/cursor", &KNOWN.replace("1s", "1h"))).await;
+    until("the circle is told of", || async { app.log().contains("goes in a circle").then_some(()) }).await;
+    assert_eq!(provider.asked(), ["/cursor", "/cursor?cursor=a", "/cursor?cursor=b"]);
+    assert_eq!(delivered(&target, "circle", 1).await, [1]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_asks_for_time_is_given_it_within_the_cycle() {
+    let provider = Provider::scripted(RECORDS, |received, earlier| {
+        (received.path.ends_with("=at-100") && earlier == 1)
+            .then(|| Reply::Answer(429, vec![("retry-after".to_owned(), "1".to_owned())], "{}".to_owned()))
+    })
+    .await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let (flow, _) = app.api.deployed(&polling("limited", "/cursor", &KNOWN.replace("1s", "1h"))).await;
+    assert_eq!(delivered(&target, "limited", RECORDS as usize).await, all(RECORDS));
+    assert_eq!(messages(&app.api, &flow).await, RECORDS);
+    assert_eq!(provider.asked()[..3], ["/cursor", "/cursor?cursor=at-100", "/cursor?cursor=at-100"]);
+}
+
+#[tokio::test]
+async fn what_a_poll_remembers_is_there_for_its_templates() {
+    let provider = Provider::start(250).await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let poll = format!(
+        "{KNOWN}    params: {{ since: \"{{{{ state.last_success_at }}}}\", last: \"{{{{ state.cursor }}}}\" }}\n"
+    );
+    app.api.deployed(&polling("remembering", "/cursor", &poll)).await;
+    let asked = until("a second cycle", || async {
+        let asked = provider.asked();
+        asked.iter().filter(|path| path.starts_with("/cursor?since=")).nth(1).is_some().then_some(asked)
+    })
+    .await;
+    assert_eq!(asked[0], "/cursor");
+    let second = asked.iter().find(|path| path.starts_with("/cursor?since=")).unwrap();
+    assert!(second.contains("Z&last=at-200"), "{second}");
+}
