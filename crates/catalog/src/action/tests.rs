@@ -1,3 +1,5 @@
+//! Where the params of a call go.
+
 use super::Action;
 use crate::entry;
 

@@ -1,3 +1,5 @@
+//! The data files, and what is told of a file that is wrong.
+
 use super::*;
 
 #[test]

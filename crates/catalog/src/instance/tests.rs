@@ -1,3 +1,5 @@
+//! What goes into the requests of an instance, and what never shows.
+
 use serde_json::json;
 
 use super::*;

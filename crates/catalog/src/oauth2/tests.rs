@@ -1,3 +1,5 @@
+//! What providers are sent.
+
 use serde_json::json;
 
 use super::*;

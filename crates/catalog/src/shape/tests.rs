@@ -1,3 +1,5 @@
+//! What samples look like, and what has changed.
+
 use serde_json::json;
 
 use super::*;
