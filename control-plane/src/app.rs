@@ -1,5 +1,6 @@
 //! Use-cases by resource: the order of checks and effects of each call. What they know of the wire is nothing.
 
+pub mod adapter;
 pub mod api_key;
 pub mod change;
 pub mod connector;
@@ -33,6 +34,8 @@ pub struct App {
     /// For calls that users direct, such as connection tests.
     pub outbound: outbound::Client,
     pub public_url: PublicUrl,
+    /// Runs adapters for those who write them.
+    pub adapters: kanat_script::Pool,
 }
 
 /// Who calls, and for which environment; the account comes from the credential and nothing else.

@@ -28,6 +28,8 @@ pub struct Options {
     pub nodes: Option<Access>,
     /// How long finished messages are kept; for ever when there is none.
     pub retention: Option<Duration>,
+    /// How adapters are run that are checked and tested here.
+    pub adapters: kanat_script::Options,
 }
 
 /// A running control plane.
@@ -62,7 +64,8 @@ impl ControlPlane {
         master_key::check(&store, &sealer).await?;
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
-        let app = Arc::new(App { store, log, hub, sealer, outbound, public_url: options.public_url });
+        let adapters = kanat_script::Pool::new(options.adapters);
+        let app = Arc::new(App { store, log, hub, sealer, outbound, public_url: options.public_url, adapters });
         let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes).await?;

@@ -1,6 +1,7 @@
 //! The public API as tonic services: thin methods that turn messages into use-cases and back. A resource has its
 //! methods in `grpc/<resource>.rs` and its conversions in `grpc/<resource>/convert.rs`.
 
+mod adapter;
 mod api_key;
 mod connector;
 mod environment;
@@ -15,6 +16,7 @@ pub mod status;
 use std::sync::Arc;
 
 use kanat_proto::FILE_DESCRIPTOR_SET;
+use kanat_proto::v1::adapter_service_server::AdapterServiceServer;
 use kanat_proto::v1::api_key_service_server::ApiKeyServiceServer;
 use kanat_proto::v1::connector_service_server::ConnectorServiceServer;
 use kanat_proto::v1::environment_service_server::EnvironmentServiceServer;
@@ -58,6 +60,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         )*};
     }
     serve!(
+        AdapterServiceServer,
         ApiKeyServiceServer,
         ConnectorServiceServer,
         EnvironmentServiceServer,

@@ -15,11 +15,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
-use kanat_engine::{Input, Program, Request, Resources};
+use kanat_engine::{Calling, Input, Program, Request, Resources};
+use kanat_mapping::Adapters;
 use kanat_message_log::{Lease, MessageLog, Outcome, Settlement, TraceRecord};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{Client, Response};
+use kanat_script::{Caller, Pool, Scripts};
 
 use crate::observed::Observer;
 use crate::pipeline::{Bounds, Budget, Reservation};
@@ -49,6 +51,9 @@ impl Attempt {
 pub(crate) struct Tools<'a> {
     pub program: &'a Program,
     pub resources: &'a dyn Resources,
+    /// The adapters of the same environment, and what runs them.
+    pub scripts: &'a dyn Scripts,
+    pub adapters: &'a Pool,
     pub client: &'a Client,
     /// What connectors are given.
     pub bounds: &'a Bounds,
@@ -96,6 +101,8 @@ struct Run<'a> {
     output: Option<Bytes>,
     mask: Mask,
     trace: Trace,
+    /// Calls adapters.
+    caller: Caller,
     /// For the outputs of this attempt's steps.
     memory: Vec<Reservation>,
 }
@@ -120,6 +127,7 @@ impl<'a> Run<'a> {
             output: None,
             mask: mask(tools),
             trace: Trace::begin(work, Timestamp::now()),
+            caller: Caller::new(tools.adapters, &tools.program.plan().flow_id, context(tools.program, work)),
             memory: Vec::new(),
             tools,
             lease,
@@ -129,17 +137,49 @@ impl<'a> Run<'a> {
 
     async fn all(&mut self) -> Result<(), End> {
         let program = self.tools.program;
-        self.admit()?;
+        self.adapt().await?;
+        self.admit().await?;
         for step in program.steps() {
             self.step(step).await?;
         }
-        let body = self.map()?;
+        let body = self.map().await?;
         self.deliver(body).await
     }
 
-    fn admit(&mut self) -> Result<(), End> {
+    /// The payload as the flow's adapter makes it.
+    async fn adapt(&mut self) -> Result<(), End> {
+        if self.tools.program.plan().adapter.is_empty() {
+            return Ok(());
+        }
+        let (begun, raw_body) = (Instant::now(), self.work.raw_body.clone());
+        match self.evaluate(|program, input, resources| program.adapt(input, &raw_body, resources)).await {
+            Ok(adapted) => {
+                self.payload = adapted.unwrap_or_else(|| self.payload.clone());
+                Ok(())
+            }
+            Err(failure) => Err(self.refused(failure, begun)),
+        }
+    }
+
+    /// Evaluates a part of the program. One that calls adapters waits for them here, and on no core.
+    async fn evaluate<T>(&mut self, part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send) -> T {
+        let Tools { program, resources, scripts, .. } = *self.tools;
+        let input =
+            Input { payload: &self.payload, trigger: &self.work.trigger, steps: &self.steps, now: Timestamp::now() };
+        if !program.uses_adapters() {
+            return part(program, &input, resources);
+        }
+        let evaluate = |adapters: &dyn Adapters| part(program, &input, &Calling::new(resources, adapters));
+        let value = self.caller.evaluate(scripts, evaluate).await;
+        for report in self.caller.take_reports() {
+            self.trace.adapted(&report, &self.mask);
+        }
+        value
+    }
+
+    async fn admit(&mut self) -> Result<(), End> {
         let begun = Instant::now();
-        match self.tools.program.admits(&self.input(), self.tools.resources) {
+        match self.evaluate(Program::admits).await {
             Ok(true) if self.tools.program.plan().when.is_empty() => Ok(()),
             Ok(true) => {
                 self.trace.validated("when", "ok", begun, None);
@@ -154,17 +194,25 @@ impl<'a> Run<'a> {
     }
 
     /// The target's body: the mapping's output, or what came in.
-    fn map(&mut self) -> Result<Bytes, End> {
-        if self.tools.program.plan().mapping.is_none() {
+    async fn map(&mut self) -> Result<Bytes, End> {
+        let plan = self.tools.program.plan();
+        if plan.mapping.is_none() && plan.adapter.is_empty() {
             return Ok(self.work.raw_body.clone());
         }
         let begun = Instant::now();
-        match self.tools.program.map(&self.input(), self.tools.resources) {
-            Ok(mapped) => {
-                self.output = Some(self.mask.apply_to_bytes(&mapped));
-                self.trace.mapped(begun);
-                Ok(mapped)
-            }
+        let mapped = match self.evaluate(Program::map).await {
+            Ok(mapped) => mapped,
+            Err(failure) => return Err(self.refused(failure, begun)),
+        };
+        self.output = Some(self.mask.apply_to_bytes(&mapped));
+        if plan.mapping.is_some() {
+            self.trace.mapped(begun);
+        }
+        if plan.adapter.is_empty() {
+            return Ok(mapped);
+        }
+        match self.evaluate(|program, _, resources| program.adapt_output(&mapped, resources)).await {
+            Ok(output) => Ok(output.map_or(mapped, kanat_engine::body)),
             Err(failure) => Err(self.refused(failure, begun)),
         }
     }
@@ -172,7 +220,8 @@ impl<'a> Run<'a> {
     /// A flow without a target ends before this.
     async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
         let begun = Instant::now();
-        let mut request = match self.tools.program.request(&self.input(), body, self.tools.resources) {
+        let request = self.evaluate(|program, input, resources| program.request(input, body, resources)).await;
+        let mut request = match request {
             Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
             Err(failure) => return Err(self.refused(failure, begun)),
@@ -188,13 +237,9 @@ impl<'a> Run<'a> {
         let plan = self.tools.program.plan();
         let mut headers = plan.target.iter().flat_map(|target| &target.headers);
         let set = headers.any(|header| header.name.eq_ignore_ascii_case(header::CONTENT_TYPE.as_str()));
-        if plan.mapping.is_none() && !set {
+        if plan.mapping.is_none() && plan.adapter.is_empty() && !set {
             request.headers.insert(header::CONTENT_TYPE, self.work.content_type());
         }
-    }
-
-    fn input(&self) -> Input<'_> {
-        Input { payload: &self.payload, trigger: &self.work.trigger, steps: &self.steps, now: Timestamp::now() }
     }
 
     /// A failure before anything was sent.
@@ -203,6 +248,30 @@ impl<'a> Run<'a> {
         self.trace.refused(&failure, begun);
         End::Failed { failure, answer: None }
     }
+}
+
+/// What adapters get beside their input.
+fn context(program: &Program, work: &Work) -> String {
+    if !program.uses_adapters() {
+        return String::new();
+    }
+    let plan = program.plan();
+    let text = |text: &str| {
+        let mut quoted = Vec::new();
+        kanat_mapping::json::write_string(text, &mut quoted);
+        String::from_utf8(quoted).unwrap_or_default()
+    };
+    let trigger = std::str::from_utf8(&work.trigger).ok().filter(|trigger| !trigger.is_empty()).unwrap_or("{}");
+    format!(
+        r#"{{"flow":{{"id":{},"name":{},"version":{}}},"message":{{"id":{},"attempt":{},"trigger":{},"receivedAt":"{}"}},"trigger":{trigger}}}"#,
+        text(&plan.flow_id),
+        text(&plan.flow_name),
+        plan.version,
+        text(work.id.as_str()),
+        work.attempt(),
+        text(work.source.as_str()),
+        work.received_at,
+    )
 }
 
 fn configuration(message: &str) -> Failure {

@@ -46,6 +46,8 @@ pub struct Options {
     pub poll_answer: usize,
     /// Version of the build.
     pub build: String,
+    /// How adapters are run.
+    pub adapters: kanat_script::Options,
 }
 
 impl Options {
@@ -61,6 +63,7 @@ impl Options {
             lease: Duration::from_secs(30),
             poll_answer: 16 << 20,
             build: kanat_failpoint::text("node.build").unwrap_or(env!("CARGO_PKG_VERSION")).to_owned(),
+            adapters: kanat_script::Options::default(),
         }
     }
 }
@@ -165,6 +168,7 @@ fn pipeline_options(options: &Options) -> pipeline::Options {
         memory: options.memory,
         largest: options.body_limit.saturating_mul(2),
         build: options.build.clone(),
+        adapters: options.adapters.clone(),
     }
 }
 

@@ -22,6 +22,7 @@ use http::HeaderValue;
 use kanat_message_log::{Error, MessageLog};
 use kanat_model::id::NodeId;
 use kanat_net::outbound;
+use kanat_script::Pool;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -52,12 +53,15 @@ pub(crate) struct Options {
     pub largest: usize,
     /// Version of the build, for `User-Agent`.
     pub build: String,
+    /// How adapters are run.
+    pub adapters: kanat_script::Options,
 }
 
 pub(crate) struct Pipeline {
     log: Arc<dyn MessageLog>,
     plans: Plans,
     outbound: outbound::Client,
+    adapters: Pool,
     lanes: Lanes<Box<Job>>,
     bounds: Bounds,
     /// Bytes of all messages in memory.
@@ -87,6 +91,7 @@ impl Pipeline {
             log,
             plans,
             outbound,
+            adapters: Pool::new(options.adapters.clone()),
             lanes: Lanes::new(limits, Arc::clone(&memory)),
             bounds: Bounds::new(options.in_flight, draining.clone()),
             memory,
@@ -183,11 +188,11 @@ fn outlook(bounds: &Bounds, flow: &Flow) -> Outlook {
     bounds.outlook(target.chain(flow.plan().steps.iter().map(|step| step.instance.as_str())))
 }
 
-/// The lane that a flow's messages take: that of its target's connector instance; one of its own when the flow has steps,
-/// because a step that hangs must not hold up what others send to the same target.
+/// The lane that a flow's messages take: that of its target's connector instance; one of its own when the flow has steps
+/// or adapters, because one that hangs must not hold up what others send to the same target.
 fn lane_of(flow: &Flow) -> &str {
     match &flow.plan().target {
-        Some(target) if flow.plan().steps.is_empty() => &target.instance,
+        Some(target) if flow.plan().steps.is_empty() && !flow.program.uses_adapters() => &target.instance,
         Some(_) | None => flow.id.as_str(),
     }
 }

@@ -10,6 +10,13 @@ use crate::webhook::passthrough;
 
 /// The file under `tests/it/` that tests each gRPC method over REST.
 const TESTS: &[(&str, &str)] = &[
+    ("AdapterService/CreateAdapter", "adapter/create.rs"),
+    ("AdapterService/DeleteAdapter", "adapter/delete.rs"),
+    ("AdapterService/GetAdapter", "adapter/get.rs"),
+    ("AdapterService/ListAdapterTemplates", "adapter/templates.rs"),
+    ("AdapterService/ListAdapters", "adapter/list.rs"),
+    ("AdapterService/TestAdapter", "adapter/test.rs"),
+    ("AdapterService/UpdateAdapter", "adapter/update.rs"),
     ("ApiKeyService/CreateApiKey", "api_key/create.rs"),
     ("ApiKeyService/DeleteApiKey", "api_key/delete.rs"),
     ("ApiKeyService/ListApiKeys", "api_key/list.rs"),
@@ -73,6 +80,7 @@ const TESTS: &[(&str, &str)] = &[
 
 /// Bodies without which a call would be refused before its id is looked at.
 const BODIES: &[(&str, &str)] = &[
+    ("AdapterService/TestAdapter", r#"{"input": {}}"#),
     ("FlowService/RollbackFlow", r#"{"versionNumber": 1}"#),
     ("FlowService/RunFlow", r#"{"payload": {}}"#),
     ("FlowService/TestFlow", r#"{"sampleData": {}}"#),
@@ -155,12 +163,17 @@ async fn an_id_of_another_environment_does_not_exist() {
     let (scheduled, _) = app.api.deployed(&crate::schedule::scheduled("apart-by-clock", "0 0 1 1 *", "UTC")).await;
     let schedule = kanat_tests::rest::text(&crate::schedule::schedule_of(&app.api, &scheduled).await["id"]);
 
+    let adapter = json!({"name": "apart", "code": "const transform = (input) => input"});
+    let adapter = app.api.post("/api/v1/adapters", &adapter).await.expect(201);
+    let adapter = kanat_tests::rest::text(&adapter["id"]);
+
     let production = app.api.with_header("x-environment", "production");
     for route in routes().iter().filter(|route| route.path.contains('{')) {
         let id = match short(route).split_once("Service/").unwrap().0 {
             "Flow" => &flow,
             "Message" => &message,
             "LookupTable" => &table,
+            "Adapter" => &adapter,
             "Schedule" => &schedule,
             _ => &instance,
         };
@@ -172,7 +185,7 @@ async fn an_id_of_another_environment_does_not_exist() {
     // All is as it was.
     assert_eq!(app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200)["status"], "active");
     assert_eq!(app.api.get(&format!("/api/v1/lookup-tables/{table}")).await.expect(200)["version"], 2);
-    for list in ["flows", "lookup-tables", "connectors/instances", "schedules"] {
+    for list in ["flows", "adapters", "lookup-tables", "connectors/instances", "schedules"] {
         let body = production.get(&format!("/api/v1/{list}")).await.expect(200);
         assert_eq!(body["data"], Value::Array(Vec::new()), "{list}");
     }

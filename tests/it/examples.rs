@@ -30,6 +30,9 @@ async fn prepare(api: &Rest, target: &FakeTarget) {
         let import = format!("/api/v1/lookup-tables/{}/import", table["id"].as_str().unwrap());
         api.raw("POST", &import, "text/csv", read(&path)).await.expect(200);
     }
+    for (name, path) in named("adapters", ".js") {
+        api.post("/api/v1/adapters", &json!({ "name": name, "code": read(&path) })).await.expect(201);
+    }
     for (name, path) in named("connectors", ".json") {
         let mut config: Value = serde_json::from_str(&read(&path)).unwrap();
         config["base_url"] = target.url().into();

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod adapter;
 mod api_key;
 mod cli;
 mod clients;

@@ -26,7 +26,7 @@ pub use deploy::{deploy, deployed_plan, pause, resume, rollback};
 use names::EnvironmentNames;
 pub use run::run;
 pub use start::{Start, Started, start};
-pub use test::{Tested, test};
+pub use test::{Tested, check_json, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
 

@@ -1,6 +1,7 @@
 //! Measures a release build of Kanat on this machine's loopback, beside servers that do less on the same disk in the same
 //! run. Absolute figures belong to the machine; the ratios are what to compare.
 
+mod adapter;
 mod bare;
 mod kanat;
 mod load;
@@ -43,6 +44,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Role {
+    /// Measures adapters alone: calls a second and the time of one.
+    Adapter,
     /// Serves as a bare server; the measurement starts these itself.
     #[command(hide = true)]
     Bare {
@@ -54,8 +57,13 @@ enum Role {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if let Some(Role::Bare { file }) = arguments.role {
-        return bare::serve(file).await;
+    match arguments.role {
+        Some(Role::Bare { file }) => return bare::serve(file).await,
+        Some(Role::Adapter) => {
+            print!("{}", adapter::measure(&arguments.kanat, Duration::from_secs(arguments.seconds)).await?);
+            return Ok(());
+        }
+        None => {}
     }
     let mut report = Report::default();
     for round in 1..=arguments.rounds {

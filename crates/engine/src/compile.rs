@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderName, Method, header};
-use kanat_mapping::{Conflict, Expression, FieldValue, JsonTemplate, Mapping, ParseError, References, Template};
+use kanat_mapping::{Conflict, Expression, FieldValue, JsonTemplate, Mapping, ParseError, Template};
 use kanat_proto::plan::v1::{self, field};
 
 use crate::Step;
@@ -52,13 +52,10 @@ const OF_THE_CONNECTION: [HeaderName; 8] = [
 ];
 
 pub(crate) fn compile(plan: &v1::FlowPlan) -> Result<Parts, CompileError> {
-    if !plan.adapter.is_empty() {
-        return Err(CompileError::Unsupported("adapters".to_owned()));
-    }
     Ok(Parts {
         when: optional_expression("when", &plan.when)?,
-        ordering_key: optional_expression("ordering_key", &plan.ordering_key)?,
-        idempotency_key: optional_expression("idempotency_key", &plan.idempotency_key)?,
+        ordering_key: key("ordering_key", &plan.ordering_key)?,
+        idempotency_key: key("idempotency_key", &plan.idempotency_key)?,
         steps: plan.steps.iter().map(step).collect::<Result<_, _>>()?,
         mapping: plan.mapping.as_ref().map(|fields| mapping("mapping", fields)).transpose()?,
         target: plan.target.as_ref().map(target).transpose()?,
@@ -72,7 +69,6 @@ fn step(step: &v1::Step) -> Result<Step, CompileError> {
     let place = format!("steps.{}", step.name);
     let params = JsonTemplate::parse(if step.params.is_empty() { "{}" } else { &step.params })
         .map_err(|errors| unparsed(&format!("{place}.params"), errors))?;
-    refuse_adapters(params.references())?;
     Ok(Step {
         name: step.name.clone(),
         instance: step.instance.clone(),
@@ -139,19 +135,20 @@ fn optional_expression(place: &str, text: &str) -> Result<Option<Expression>, Co
 }
 
 fn expression(place: &str, text: &str) -> Result<Expression, CompileError> {
-    let expression = Expression::parse(text).map_err(|errors| unparsed(place, errors))?;
-    refuse_adapters(expression.references())?;
-    Ok(expression)
+    Expression::parse(text).map_err(|errors| unparsed(place, errors))
 }
 
 fn template(place: &str, text: &str) -> Result<Template, CompileError> {
-    let template = Template::parse(text).map_err(|errors| unparsed(place, errors))?;
-    refuse_adapters(template.references())?;
-    Ok(template)
+    Template::parse(text).map_err(|errors| unparsed(place, errors))
 }
 
-fn refuse_adapters(references: &References) -> Result<(), CompileError> {
-    if references.adapters.is_empty() { Ok(()) } else { Err(CompileError::Unsupported("adapters".to_owned())) }
+/// Keys are needed before a message is accepted: nothing that takes time may stand in them.
+fn key(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
+    let key = optional_expression(place, text)?;
+    if key.as_ref().is_some_and(|key| !key.references().adapters.is_empty()) {
+        return Err(invalid(place, "a key cannot call adapters"));
+    }
+    Ok(key)
 }
 
 fn unparsed(place: &str, errors: Vec<ParseError>) -> CompileError {

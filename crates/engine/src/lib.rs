@@ -1,6 +1,7 @@
 //! One message through one plan, all but the I/O: keys, condition, steps, mapping, request. Tests and production call the
 //! same.
 
+mod adapter;
 mod compile;
 mod key;
 mod program;
@@ -8,8 +9,9 @@ mod request;
 mod resources;
 mod step;
 
+pub use adapter::body;
 pub use compile::CompileError;
 pub use program::{Input, Keys, Outcome, Program};
 pub use request::Request;
-pub use resources::{NoResources, Resources, render_instance_template};
+pub use resources::{Calling, NoResources, Resources, render_instance_template};
 pub use step::Step;

@@ -55,6 +55,10 @@ impl Program {
         &self.plan
     }
 
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
     /// The keys of a message before it is stored. An expression that fails gives no key here; the run reports it.
     pub fn keys(&self, input: &Input, resources: &dyn Resources) -> Keys {
         let scope = self.scope(input, self.source_instance(resources), resources);
@@ -80,6 +84,15 @@ impl Program {
         {
             return Ok(false);
         }
+        if self.plan.adapter.is_empty() {
+            self.check_keys(input, resources)?;
+        }
+        Ok(true)
+    }
+
+    /// Keys are of the payload as it came in.
+    pub(crate) fn check_keys(&self, input: &Input, resources: &dyn Resources) -> Result<(), Failure> {
+        let scope = self.scope(input, self.source_instance(resources), resources);
         for (field, expression) in
             [("ordering_key", &self.parts.ordering_key), ("idempotency_key", &self.parts.idempotency_key)]
         {
@@ -87,7 +100,7 @@ impl Program {
                 expression.evaluate(&scope).map_err(|error| failure(field, error))?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The steps, in the order in which they run.

@@ -16,6 +16,34 @@ pub trait Resources: Tables {
     }
 }
 
+/// An environment whose adapters can be called.
+pub struct Calling<'r> {
+    resources: &'r dyn Resources,
+    adapters: &'r dyn Adapters,
+}
+
+impl<'r> Calling<'r> {
+    pub fn new(resources: &'r dyn Resources, adapters: &'r dyn Adapters) -> Self {
+        Self { resources, adapters }
+    }
+}
+
+impl Tables for Calling<'_> {
+    fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
+        self.resources.lookup(table, key)
+    }
+}
+
+impl Resources for Calling<'_> {
+    fn instance(&self, id: &str) -> Option<&Instance> {
+        self.resources.instance(id)
+    }
+
+    fn adapters(&self) -> &dyn Adapters {
+        self.adapters
+    }
+}
+
 /// An environment that has nothing.
 pub struct NoResources;
 

@@ -273,7 +273,11 @@ fn what_this_build_lacks_is_told_apart_from_what_is_wrong() {
     let plan = FlowPlan { steps: vec![step], ..FlowPlan::default() };
     let steps = Program::compile(plan).map(|_| ()).unwrap_err();
     assert_eq!(steps, CompileError::Unsupported("the action crm.add-lead".to_owned()));
-    let plan = FlowPlan { mapping: Some(mapping(&[("a", "source | adapter(x)")])), ..FlowPlan::default() };
-    let adapter = Program::compile(plan).map(|_| ()).unwrap_err();
-    assert_eq!(adapter, CompileError::Unsupported("adapters".to_owned()));
+}
+
+#[test]
+fn keys_call_no_adapters() {
+    let plan = FlowPlan { ordering_key: "source.id | adapter(x)".to_owned(), ..FlowPlan::default() };
+    let error = Program::compile(plan).map(|_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "ordering_key: a key cannot call adapters");
 }

@@ -1,6 +1,6 @@
 //! What a definition may say and nodes cannot run yet.
 
-use crate::definition::{Definition, Referenced, Trigger};
+use crate::definition::{Definition, Trigger};
 
 /// What in the definition cannot be run by this version, in plain words; `None` when all of it can.
 pub fn unsupported(definition: &Definition) -> Option<String> {
@@ -14,8 +14,4 @@ pub fn unsupported(definition: &Definition) -> Option<String> {
         Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Manual => return None,
     };
     Some(format!("{what} cannot be deployed yet: this version of Kanat does not run them"))
-}
-
-fn uses_adapter(definition: &Definition) -> bool {
-    definition.adapter.is_some() || definition.references.iter().any(|(kind, _)| *kind == Referenced::Adapter)
 }

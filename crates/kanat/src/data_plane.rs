@@ -77,6 +77,7 @@ impl Node {
         options.body_limit = settings.node.body_limit;
         options.poll_answer = settings.node.poll_answer_limit;
         options.lease = settings.node.lease;
+        options.adapters = process.adapters.0.clone();
         env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 

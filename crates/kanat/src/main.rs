@@ -22,6 +22,11 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // The service starts itself under this command; people do not, and it must not wait for a parser of flags.
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(kanat_script::worker::COMMAND) {
+        return kanat_script::worker::main(arguments);
+    }
     let cli = cli::Cli::parse();
     exit::report(run(cli))
 }

@@ -1,6 +1,7 @@
 //! Settings of the processes: flags first, then `KANAT_*`, then `kanat.toml`, then what stands here. Wrong ones are
 //! reported all at once, and the process ends with 2.
 
+pub mod adapters;
 pub mod control;
 pub mod control_plane;
 pub mod data_plane;

@@ -13,11 +13,13 @@ pub enum Kind {
     LookupTable,
     /// A `kanat.plan.v1.ConnectorInstance`.
     ConnectorInstance,
+    /// A `kanat.plan.v1.Adapter`.
+    Adapter,
 }
 
 impl Kind {
     /// Every kind that there is.
-    pub const ALL: &'static [Self] = &[Self::Flow, Self::LookupTable, Self::ConnectorInstance];
+    pub const ALL: &'static [Self] = &[Self::Flow, Self::LookupTable, Self::ConnectorInstance, Self::Adapter];
 
     /// The word that ids begin with.
     pub fn as_str(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Kind {
             Self::Flow => "flow",
             Self::LookupTable => "lookup_table",
             Self::ConnectorInstance => "connector_instance",
+            Self::Adapter => "adapter",
         }
     }
 

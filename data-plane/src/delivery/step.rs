@@ -25,7 +25,8 @@ impl Run<'_> {
             return Ok(());
         }
         let begun = Instant::now();
-        let request = match self.tools.program.step_request(step, &self.input(), self.tools.resources) {
+        let made = self.evaluate(|program, input, resources| program.step_request(step, input, resources)).await;
+        let request = match made {
             Ok(Some(request)) => request,
             Ok(None) => {
                 self.trace.skipped(step.name());

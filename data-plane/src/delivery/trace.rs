@@ -6,8 +6,10 @@ use bytes::Bytes;
 use kanat_message_log::{Outcome, TraceRecord};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
+use kanat_script::Report;
 
 use super::Attempt;
+use super::mask::Mask;
 use crate::work::Work;
 
 pub(super) struct Trace {
@@ -38,6 +40,15 @@ impl Trace {
         self.push(Record { at: Timestamp::now(), ..Record::new("mapped", "mapping", "ok", since(begun)) });
     }
 
+    /// What an adapter did: its console, and why it failed.
+    pub fn adapted(&mut self, report: &Report, mask: &Mask) {
+        let status = if report.error.is_some() { "failed" } else { "ok" };
+        let record = Record::new("adapted", &report.name, status, millis(report.duration.as_millis()));
+        let response = Some(mask.apply(&report.to_json()).into_owned());
+        let error = report.error.as_deref().map(|error| mask.apply(error).into_owned());
+        self.push(Record { at: Timestamp::now(), response, error, ..record });
+    }
+
     /// A step whose condition was false.
     pub fn skipped(&mut self, step: &str) {
         self.push(Record { at: Timestamp::now(), ..Record::new("step", step, "skipped", 0) });
@@ -52,12 +63,21 @@ impl Trace {
     /// What ended the attempt before anything was sent.
     pub fn refused(&mut self, failure: &Failure, begun: Instant) {
         let error = Some(failure.message.clone());
+        // A field of the mapping may be called `adapter` too: it has an expression.
+        let adapter = failure.field.as_deref() == Some("adapter") && failure.expression.is_none();
         let (stage, name) = match (failure.kind, failure.field.as_deref()) {
-            (ErrorKind::Mapping, Some(field @ ("when" | "ordering_key" | "idempotency_key"))) => {
+            // What the flow's own adapter did is recorded already, unless there is none.
+            (ErrorKind::Adapter | ErrorKind::Timeout, _) if adapter => return,
+            (_, _) if adapter => ("adapted", "adapter".to_owned()),
+            (ErrorKind::Mapping | ErrorKind::Adapter, Some(field @ ("when" | "ordering_key" | "idempotency_key"))) => {
                 return self.validated(field, "failed", begun, error);
             }
             (_, Some(field)) if field.starts_with("steps.") => ("step", step(field).to_owned()),
-            (ErrorKind::Mapping, Some(field)) if !field.starts_with("target.") => ("mapped", field.to_owned()),
+            (ErrorKind::Mapping | ErrorKind::Adapter | ErrorKind::Timeout, Some(field))
+                if !field.starts_with("target.") =>
+            {
+                ("mapped", field.to_owned())
+            }
             (_, field) => ("delivery", field.unwrap_or("request").to_owned()),
         };
         let record = Record::new(stage, &name, "failed", since(begun));

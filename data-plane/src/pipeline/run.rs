@@ -95,6 +95,8 @@ impl Pipeline {
         let tools = Tools {
             program: &job.runnable.flow.program,
             resources: environment,
+            scripts: environment,
+            adapters: &self.adapters,
             client: &self.outbound,
             bounds: &self.bounds,
             log: self.log.as_ref(),

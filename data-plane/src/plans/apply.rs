@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kanat_catalog::Instance;
+use kanat_mapping::Named;
+use kanat_model::adapter;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::proven_hash;
 use kanat_plan_stream::{Hash, Kind, SetHash, schema};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
-use kanat_proto::plan::v1::{ConnectorInstance, FlowPlan, LookupTable};
+use kanat_proto::plan::v1::{self, ConnectorInstance, FlowPlan, LookupTable};
+use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
 use super::environment::{Compiled, Environment, Held, Table};
@@ -128,9 +131,9 @@ impl Applied {
     }
 
     fn take_name_back(&mut self, id: &str) {
-        if let Some(Held { compiled: Compiled::Table(table), .. }) = self.environment.resources.get(id) {
-            let name = table.name.clone();
-            self.environment.tables.remove(&name);
+        match self.environment.resources.get(id).map(|held| held.compiled.clone()) {
+            Some(compiled @ (Compiled::Table(_) | Compiled::Adapter(_))) => self.take_back(&compiled),
+            Some(Compiled::Flow(_) | Compiled::Instance(_)) | None => {}
         }
     }
 
@@ -142,6 +145,9 @@ impl Applied {
             }
             Compiled::Instance(instance) => {
                 self.environment.instances.remove(instance.id());
+            }
+            Compiled::Adapter(adapter) => {
+                self.environment.adapters.remove(&adapter.name);
             }
         }
     }
@@ -157,6 +163,7 @@ impl Applied {
                 belongs(&plan.flow_id, id)?;
                 belongs(&plan.environment_id, self.environment.id.as_str())?;
                 self.check_instances(&plan)?;
+                self.check_adapter(&plan)?;
                 Flow::compile(plan).map(|flow| Compiled::Flow(Arc::new(flow))).map_err(|error| error.to_string())
             }
             Some((Kind::LookupTable, id)) => {
@@ -173,6 +180,12 @@ impl Applied {
                     token => instance.with_access_token(token)?,
                 })))
             }
+            Some((Kind::Adapter, id)) => {
+                let v1::Adapter { id: own, name, version, kind, code } = decode(body)?;
+                belongs(&own, id)?;
+                let kind = adapter::Kind::parse(&kind).ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
+                Ok(Compiled::Adapter(Arc::new(Adapter { id: own, name, version, kind, script: Script::new(code) })))
+            }
             None => Err("this build knows no resource of that kind".to_owned()),
         }
     }
@@ -188,6 +201,15 @@ impl Applied {
         }
     }
 
+    /// The adapter that a flow's payloads go through must be here.
+    fn check_adapter(&self, plan: &FlowPlan) -> Result<(), String> {
+        let named = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
+        match named.filter(|id| self.environment.adapter(Named::Id(id)).is_none()) {
+            Some(missing) => Err(format!("adapter {missing:?} is not in the set")),
+            None => Ok(()),
+        }
+    }
+
     fn accept(&mut self, resource: Resource, compiled: Compiled) {
         let hash = Hash::of(&resource.body);
         match &compiled {
@@ -198,10 +220,13 @@ impl Applied {
             Compiled::Instance(instance) => {
                 self.environment.instances.insert(instance.id().to_owned(), Arc::clone(instance));
             }
+            Compiled::Adapter(adapter) => {
+                self.environment.adapters.insert(adapter.name.clone(), Arc::clone(adapter));
+            }
         }
         let after = match &compiled {
             Compiled::Flow(flow) => Some(Arc::clone(flow)),
-            Compiled::Table(_) | Compiled::Instance(_) => None,
+            Compiled::Table(_) | Compiled::Instance(_) | Compiled::Adapter(_) => None,
         };
         // A slice would keep the whole message that it came in.
         let body = Bytes::copy_from_slice(&resource.body);
@@ -211,7 +236,7 @@ impl Applied {
         if let Some(after) = after {
             let before = former.and_then(|held| match held.compiled {
                 Compiled::Flow(flow) => Some(flow),
-                Compiled::Table(_) | Compiled::Instance(_) => None,
+                Compiled::Table(_) | Compiled::Instance(_) | Compiled::Adapter(_) => None,
             });
             self.flows.push(FlowChange { before, after: Some(after) });
         }
@@ -222,11 +247,14 @@ impl Applied {
     fn refuse(&mut self, resource: Resource, message: String) {
         let former = self.environment.resources.get(&resource.id);
         let running_hash = former.map(|held| held.hash.to_vec()).unwrap_or_default();
-        if let Some(Held { compiled: Compiled::Table(table), .. }) = former {
-            let table = Arc::clone(table);
-            if self.environment.tables.get(&table.name).is_none() {
+        match former.map(|held| held.compiled.clone()) {
+            Some(Compiled::Table(table)) if self.environment.tables.get(&table.name).is_none() => {
                 self.environment.tables.insert(table.name.clone(), table);
             }
+            Some(Compiled::Adapter(adapter)) if self.environment.adapters.get(&adapter.name).is_none() => {
+                self.environment.adapters.insert(adapter.name.clone(), adapter);
+            }
+            Some(_) | None => {}
         }
         self.rejections.push(Rejection { resource_id: resource.id, hash: resource.hash, message, running_hash });
     }
@@ -253,3 +281,6 @@ fn has_what_it_takes(body: &[u8]) -> Result<(), String> {
 fn belongs(own: &str, expected: &str) -> Result<(), String> {
     if own == expected { Ok(()) } else { Err(format!("the resource says {own:?} where {expected:?} is expected")) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kanat_catalog::Instance;
 use kanat_engine::Resources;
-use kanat_mapping::{Lookup, Tables};
+use kanat_mapping::{Lookup, Named, Tables};
 use kanat_model::id::{EnvironmentId, EpochId};
-use kanat_plan_stream::{Hash, SetHash, Sharded};
+use kanat_plan_stream::{Hash, Kind, SetHash, Sharded};
 use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
 use kanat_proto::plan::v1;
+use kanat_script::{Adapter, Scripts};
 
 use super::snapshot::Flow;
 
@@ -26,6 +27,8 @@ pub struct Environment {
     pub(super) tables: Sharded<String, Arc<Table>>,
     /// By id.
     pub(super) instances: Sharded<String, Arc<Instance>>,
+    /// By name.
+    pub(super) adapters: Sharded<String, Arc<Adapter>>,
 }
 
 /// A resource as it came, and what it became.
@@ -42,6 +45,7 @@ pub(super) enum Compiled {
     Flow(Arc<Flow>),
     Table(Arc<Table>),
     Instance(Arc<Instance>),
+    Adapter(Arc<Adapter>),
 }
 
 /// A lookup table.
@@ -70,6 +74,7 @@ impl Environment {
             resources: Sharded::default(),
             tables: Sharded::default(),
             instances: Sharded::default(),
+            adapters: Sharded::default(),
         }
     }
 
@@ -117,6 +122,18 @@ impl Tables for Environment {
 impl Resources for Environment {
     fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.get(id).map(Arc::as_ref)
+    }
+}
+
+impl Scripts for Environment {
+    fn adapter(&self, named: Named<'_>) -> Option<&Adapter> {
+        match named {
+            Named::Name(name) => self.adapters.get(name).map(Arc::as_ref),
+            Named::Id(id) => match &self.resources.get(&Kind::Adapter.resource_id(id))?.compiled {
+                Compiled::Adapter(adapter) => Some(adapter),
+                Compiled::Flow(_) | Compiled::Table(_) | Compiled::Instance(_) => None,
+            },
+        }
     }
 }
 

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use kanat_flow::{InstanceRef, Names};
 use kanat_model::Error;
-use kanat_model::id::{EnvironmentId, InstanceId, LookupTableId};
-use kanat_store::{Db, connector_instance, lookup_table};
+use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
+use kanat_store::{Db, adapter, connector_instance, lookup_table};
 
 /// The names of one environment, as they stood when they were loaded.
 #[derive(Debug, Default)]
 pub struct EnvironmentNames {
     instances: HashMap<String, InstanceRef>,
     tables: HashMap<String, LookupTableId>,
+    adapters: HashMap<String, AdapterId>,
 }
 
 impl EnvironmentNames {
@@ -22,12 +23,18 @@ impl EnvironmentNames {
             .map(|instance| (instance.name, InstanceRef { id: instance.id.into_string(), entry: instance.catalog_id }));
         let instances = instances.collect();
         let tables = lookup_table::names(db, environment).await?.into_iter().map(|(id, name)| (name, id)).collect();
-        Ok(Self { instances, tables })
+        let adapters = adapter::names(db, environment).await?.into_iter().map(|(id, name)| (name, id)).collect();
+        Ok(Self { instances, tables, adapters })
     }
 
     /// The id of the table with this name.
     pub fn table_id(&self, name: &str) -> Option<&LookupTableId> {
         self.tables.get(name)
+    }
+
+    /// The id of the adapter with this name.
+    pub fn adapter_id(&self, name: &str) -> Option<&AdapterId> {
+        self.adapters.get(name)
     }
 }
 
@@ -44,8 +51,8 @@ impl Names for EnvironmentNames {
         self.tables.contains_key(name)
     }
 
-    fn adapter(&self, _name: &str) -> Option<String> {
-        None
+    fn adapter(&self, name: &str) -> Option<String> {
+        self.adapters.get(name).map(AdapterId::to_string)
     }
 
     fn instance_names(&self) -> Vec<String> {
@@ -57,7 +64,7 @@ impl Names for EnvironmentNames {
     }
 
     fn adapter_names(&self) -> Vec<String> {
-        Vec::new()
+        self.adapters.keys().cloned().collect()
     }
 }
 
@@ -90,7 +97,7 @@ impl Names for Lenient<'_> {
     }
 
     fn adapter(&self, name: &str) -> Option<String> {
-        Some(name.to_owned())
+        Some(self.0.adapter(name).unwrap_or_else(|| name.to_owned()))
     }
 
     fn instance_names(&self) -> Vec<String> {

@@ -1,26 +1,28 @@
-//! The tables and instances that one run in the control plane needs: those that its plan uses, read from the store.
+//! The tables, instances and adapters that one run in the control plane needs: those that its plan uses, read from the store.
 
 use std::collections::HashMap;
 
 use kanat_catalog::{Instance, MASK};
 use kanat_engine::Resources;
-use kanat_mapping::{Lookup, Tables};
+use kanat_mapping::{Lookup, Named, Tables};
 use kanat_model::Error;
-use kanat_model::id::EnvironmentId;
+use kanat_model::id::{AdapterId, EnvironmentId};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{ConnectorInstance, FlowPlan};
+use kanat_script::{Adapter, Scripts};
 use kanat_store::Db;
 use kanat_store::lookup_table::entry;
 
 use super::names::EnvironmentNames;
 use super::uses;
-use crate::app::{App, change};
+use crate::app::{App, adapter, change};
 
-/// Tables by name and instances by id.
+/// Tables and adapters by name and instances by id.
 #[derive(Debug, Default)]
 pub struct Samples {
     tables: HashMap<String, HashMap<String, String>>,
     instances: HashMap<String, Instance>,
+    adapters: HashMap<String, Adapter>,
 }
 
 impl Samples {
@@ -33,10 +35,18 @@ impl Samples {
         names: &EnvironmentNames,
     ) -> Result<Self, Error> {
         let mut samples = Self::default();
-        for name in uses::tables(plan) {
+        let named = uses::names(plan);
+        for name in named.tables {
             if let Some(id) = names.table_id(&name) {
                 let entries = entry::all(db, id).await?.into_iter().map(|entry| (entry.key, entry.value));
                 samples.tables.insert(name, entries.collect());
+            }
+        }
+        let called = named.adapters.iter().filter_map(|name| names.adapter_id(name).cloned());
+        let own = AdapterId::from(plan.adapter.as_str());
+        for id in called.chain([own]) {
+            if let Some(found) = kanat_store::adapter::get(db, environment, &id).await? {
+                samples.adapters.insert(found.name.clone(), adapter::callable(found));
             }
         }
         for id in uses::instances(plan) {
@@ -70,6 +80,12 @@ fn as_json(secret: &str) -> String {
 impl Tables for Samples {
     fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
         self.tables.lookup(table, key)
+    }
+}
+
+impl Scripts for Samples {
+    fn adapter(&self, named: Named<'_>) -> Option<&Adapter> {
+        self.adapters.adapter(named)
     }
 }
 

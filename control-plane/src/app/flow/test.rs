@@ -1,15 +1,16 @@
 //! The test of a draft: the same evaluator and the same tables as in service, and no delivery.
 
-use kanat_engine::{Input, Outcome, Program};
+use kanat_engine::{Calling, Input, Outcome, Program, Resources};
 use kanat_mapping::json;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
 use kanat_model::{Error, Timestamp};
+use kanat_script::Report;
 
 use super::names::{EnvironmentNames, Lenient};
 use super::samples::Samples;
 use super::{definition, existing, identity, start};
-use crate::app::{App, Caller};
+use crate::app::{App, Caller, adapter};
 
 /// What a test came to.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Tested {
     pub output: Option<String>,
     pub failure: Option<Failure>,
     pub duration_ms: u32,
+    /// What its adapters did.
+    pub adapters: Vec<Report>,
 }
 
 /// Applies condition and mapping of the draft to a payload, JSON text. Connectors and tables that do not exist yet are
@@ -41,13 +44,35 @@ pub async fn test(app: &App, caller: &Caller, id: &FlowId, payload: String) -> R
     let now = Timestamp::now();
     let trigger = start::request_json(now);
     let input = Input { payload: payload.as_bytes(), trigger: trigger.as_bytes(), steps: b"{}", now };
-    let outcome = program.run(&input, &samples);
+    let mut calls = kanat_script::Caller::new(&app.adapters, adapter::key(caller), adapter::TEST_CONTEXT);
+    let outcome = if program.uses_adapters() {
+        calls.evaluate(&samples, |adapters| run(&program, &input, &Calling::new(&samples, adapters))).await
+    } else {
+        run(&program, &input, &samples)
+    };
+    let adapters = calls.take_reports();
     let duration_ms = u32::try_from(Timestamp::now().since(now).as_millis()).unwrap_or(u32::MAX);
     Ok(judge(
         outcome,
         &samples,
-        Tested { payload, began_at: now, matched: true, output: None, failure: None, duration_ms },
+        Tested { payload, began_at: now, matched: true, output: None, failure: None, duration_ms, adapters },
     ))
+}
+
+/// The whole of a run but its calls of connectors.
+fn run(program: &Program, input: &Input<'_>, resources: &dyn Resources) -> Result<Outcome, Failure> {
+    // A sample that is a string stands for a body of that text.
+    let text = std::str::from_utf8(input.payload).unwrap_or_default();
+    let raw_body = if text.starts_with('"') { json::decode(text) } else { text.into() };
+    let adapted = program.adapt(input, raw_body.as_bytes(), resources)?;
+    let input = Input { payload: adapted.as_deref().unwrap_or(input.payload), ..*input };
+    match program.run(&input, resources)? {
+        Outcome::Filtered => Ok(Outcome::Filtered),
+        Outcome::Mapped(mapped) => {
+            let output = program.adapt_output(&mapped, resources)?;
+            Ok(Outcome::Mapped(output.map_or(mapped, Into::into)))
+        }
+    }
 }
 
 fn judge(outcome: Result<Outcome, Failure>, samples: &Samples, tested: Tested) -> Tested {

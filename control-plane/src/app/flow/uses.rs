@@ -1,16 +1,23 @@
-//! What a plan uses of its environment: the lookup tables that its texts name, the instances that it calls.
+//! What a plan uses of its environment: the lookup tables and adapters that its texts name, the instances that it calls.
 
 use std::collections::BTreeSet;
 
-use kanat_mapping::{Expression, JsonTemplate, Reference, Template};
+use kanat_mapping::{Expression, JsonTemplate, References, Template};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, Mapping, field};
 
 use super::names::EnvironmentNames;
 
-/// Names of the tables that the plan's texts look up.
-pub fn tables(plan: &FlowPlan) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// The names that a plan's texts have for things of the environment.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    pub tables: BTreeSet<String>,
+    pub adapters: BTreeSet<String>,
+}
+
+/// What the plan's texts name.
+pub fn names(plan: &FlowPlan) -> Names {
+    let mut found = Names::default();
     expression(&plan.when, &mut found);
     expression(&plan.ordering_key, &mut found);
     expression(&plan.idempotency_key, &mut found);
@@ -39,12 +46,17 @@ pub fn instances(plan: &FlowPlan) -> BTreeSet<&str> {
 /// Resource ids of all that the plan uses.
 pub fn resource_ids(plan: &FlowPlan, names: &EnvironmentNames) -> Vec<String> {
     let instances = instances(plan).into_iter().map(|id| Kind::ConnectorInstance.resource_id(id));
-    let tables = tables(plan);
-    let tables = tables.iter().filter_map(|name| names.table_id(name)).map(|id| Kind::LookupTable.resource_id(id));
-    instances.chain(tables).collect()
+    let named = self::names(plan);
+    let tables =
+        named.tables.iter().filter_map(|name| names.table_id(name)).map(|id| Kind::LookupTable.resource_id(id));
+    let called = named.adapters.iter().filter_map(|name| names.adapter_id(name)).map(|id| id.as_str());
+    let own = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
+    let adapters: BTreeSet<&str> = called.chain(own).collect();
+    let adapters = adapters.into_iter().map(|id| Kind::Adapter.resource_id(id));
+    instances.chain(tables).chain(adapters).collect()
 }
 
-fn mapping(map: &Mapping, found: &mut BTreeSet<String>) {
+fn mapping(map: &Mapping, found: &mut Names) {
     for field in &map.fields {
         match &field.value {
             Some(field::Value::Expression(text)) => expression(text, found),
@@ -61,28 +73,29 @@ fn mapping(map: &Mapping, found: &mut BTreeSet<String>) {
 }
 
 /// A text that does not parse names nothing; the compiler of the plan has refused it already.
-fn expression(text: &str, found: &mut BTreeSet<String>) {
+fn expression(text: &str, found: &mut Names) {
     if text.contains("{{") {
         template(text, found);
     } else if let Ok(parsed) = Expression::parse(text) {
-        note(&parsed.references().tables, found);
+        note(parsed.references(), found);
     }
 }
 
-fn template(text: &str, found: &mut BTreeSet<String>) {
+fn template(text: &str, found: &mut Names) {
     if let Ok(parsed) = Template::parse(text) {
-        note(&parsed.references().tables, found);
+        note(parsed.references(), found);
     }
 }
 
-fn json_template(text: &str, found: &mut BTreeSet<String>) {
+fn json_template(text: &str, found: &mut Names) {
     if let Ok(parsed) = JsonTemplate::parse(text) {
-        note(&parsed.references().tables, found);
+        note(parsed.references(), found);
     }
 }
 
-fn note(tables: &[Reference], found: &mut BTreeSet<String>) {
-    found.extend(tables.iter().map(|table| table.name.clone()));
+fn note(references: &References, found: &mut Names) {
+    found.tables.extend(references.tables.iter().map(|table| table.name.clone()));
+    found.adapters.extend(references.adapters.iter().map(|adapter| adapter.name.clone()));
 }
 
 #[cfg(test)]
@@ -92,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_tables_wherever_an_expression_may_stand() {
+    fn finds_tables_and_adapters_wherever_an_expression_may_stand() {
         let each = Each {
             list: "source.items".to_owned(),
             map: Some(Mapping {
                 fields: vec![Field {
                     name: "sku".to_owned(),
-                    value: Some(field::Value::Expression("item.sku | lookup(skus)".to_owned())),
+                    value: Some(field::Value::Expression("item.sku | adapter(tidy) | lookup(skus)".to_owned())),
                 }],
             }),
         };
@@ -120,7 +133,9 @@ mod tests {
             }),
             ..FlowPlan::default()
         };
-        assert_eq!(tables(&plan).into_iter().collect::<Vec<_>>(), ["conditions", "endpoints", "skus", "templates"]);
+        let found = names(&plan);
+        assert_eq!(found.tables.into_iter().collect::<Vec<_>>(), ["conditions", "endpoints", "skus", "templates"]);
+        assert_eq!(found.adapters.into_iter().collect::<Vec<_>>(), ["tidy"]);
         assert_eq!(instances(&plan).into_iter().collect::<Vec<_>>(), ["ci_1"]);
     }
 }

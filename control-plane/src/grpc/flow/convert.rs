@@ -8,6 +8,7 @@ use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
 use kanat_plan_stream::Kind;
 use kanat_proto::v1 as wire;
+use kanat_script::Report;
 use kanat_store::flow::{Filter, Flow};
 use kanat_store::flow_version::FlowVersion;
 use prost::Message;
@@ -106,11 +107,31 @@ pub fn tested(tested: Tested) -> wire::TestFlowResponse {
         (None, Some(output)) => wire::TraceEntry { response: json(output), ..entry(&tested, "mapped", "ok") },
         (None, None) => entry(&tested, "mapped", "skipped"),
     };
+    let mapped = wire::TraceEntry { duration_ms: tested.duration_ms, ..mapped };
+    // What the flow's own adapter fails at is not mapped.
+    let unadapted = tested
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.field.as_deref() == Some("adapter") && failure.expression.is_none());
+    let adapted = tested.adapters.iter().map(|report| adapted(&tested, report));
+    let trace = [received].into_iter().chain(adapted).chain(Some(mapped).filter(|_| !unadapted)).collect();
     wire::TestFlowResponse {
-        trace: vec![received, wire::TraceEntry { duration_ms: tested.duration_ms, ..mapped }],
+        trace,
         output: tested.output.map(|text| wire::Json { text }),
         errors: tested.failure.into_iter().map(failure).collect(),
         matched: tested.matched,
+    }
+}
+
+/// What an adapter did in a test.
+fn adapted(tested: &Tested, report: &Report) -> wire::TraceEntry {
+    let status = if report.error.is_some() { "failed" } else { "ok" };
+    wire::TraceEntry {
+        name: report.name.clone(),
+        duration_ms: u32::try_from(report.duration.as_millis()).unwrap_or(u32::MAX),
+        response: json(&report.to_json()),
+        error: report.error.clone(),
+        ..entry(tested, "adapted", status)
     }
 }
 

@@ -249,11 +249,8 @@ fn says_in_plain_words_what_cannot_run_yet() {
         (format!("flow: f\nsource: {{trigger: webhook}}\n{target}"), None),
         (format!("flow: f\nsource: {{trigger: manual}}\n{target}"), None),
         (format!("flow: f\nsource: {{trigger: api}}\n{target}"), Some("the trigger api")),
-        (format!("flow: f\nsource: {{trigger: manual}}\nadapter: a\n{target}"), Some("adapters")),
-        (
-            format!("flow: f\nsource: {{trigger: manual}}\n{target}mapping: {{a: source | adapter(x)}}\n"),
-            Some("adapters"),
-        ),
+        (format!("flow: f\nsource: {{trigger: manual}}\nadapter: a\n{target}"), None),
+        (format!("flow: f\nsource: {{trigger: manual}}\n{target}mapping: {{a: source | adapter(x)}}\n"), None),
         ("flow: f\nsource: {trigger: manual}\nsteps: [{name: a, action: x.y}]\n".to_owned(), None),
     ] {
         let found = unsupported(&parse(&yaml).unwrap());

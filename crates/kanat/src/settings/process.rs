@@ -10,7 +10,7 @@ use kanat_net::egress::{self, LocalTargets};
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
-use super::{Problems, or, pools};
+use super::{Problems, adapters, or, pools};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     pub pools: pools::Flags,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub adapters: adapters::Flags,
     /// Networks that targets may be in although they are private or special, separated by commas (CIDR).
     #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
     pub egress_allow: Option<Vec<String>>,
@@ -73,6 +76,7 @@ pub struct Settings {
     pub data_dir: PathBuf,
     pub database: Database,
     pub pools: pools::Settings,
+    pub adapters: adapters::Settings,
     pub egress_allow: Vec<IpNet>,
     pub metrics_listen: Option<SocketAddr>,
     pub otlp_endpoint: Option<String>,
@@ -94,6 +98,7 @@ impl Flags {
         or!(self, file; listen, data_dir, database_url, egress_allow, metrics_listen, otlp_endpoint, tls_cert, tls_key, drain_seconds,
             drain_grace, master_key, log);
         self.pools = self.pools.or(file.pools);
+        self.adapters = self.adapters.or(file.adapters);
         self
     }
 
@@ -112,6 +117,7 @@ impl Flags {
                 .take("database_url", value::database(self.database_url).map(Some))
                 .unwrap_or(Database::Files),
             pools: self.pools.check(problems),
+            adapters: self.adapters.check(problems),
             egress_allow: problems.take("egress_allow", value::networks(&self.egress_allow.unwrap_or_default())),
             metrics_listen: problems
                 .take("metrics_listen", self.metrics_listen.as_deref().map(value::address).transpose()),
@@ -141,6 +147,7 @@ impl Settings {
             data_dir: Some(self.data_dir.clone()),
             database_url: self.database.masked(),
             pools: self.pools.to_flags(),
+            adapters: self.adapters.to_flags(),
             egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
             metrics_listen: self.metrics_listen.map(|address| address.to_string()),
             otlp_endpoint: self.otlp_endpoint.clone(),

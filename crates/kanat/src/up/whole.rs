@@ -70,6 +70,7 @@ impl Whole {
             public_url,
             nodes: settings.control.access(),
             retention: settings.control.retention,
+            adapters: process.adapters.0.clone(),
         };
         let control = ControlPlane::start(options, store, Arc::clone(&log), Arc::clone(&sealer), outbound.clone());
         let control = control.await.context("cannot start the control plane")?;
@@ -137,6 +138,7 @@ fn node_options(settings: &Settings, folder: &Folder, address: SocketAddr) -> Re
     options.body_limit = settings.node.body_limit;
     options.poll_answer = settings.node.poll_answer_limit;
     options.lease = settings.node.lease;
+    options.adapters = settings.process.adapters.0.clone();
     env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
     Ok(options)
 }

@@ -1,0 +1,222 @@
+//! Use-cases of adapters. Code that does not run is refused before it is stored; what is changed runs on the nodes at once.
+
+pub mod template;
+
+use std::time::Instant;
+
+use kanat_model::adapter::Kind;
+use kanat_model::id::AdapterId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Code, Error, Timestamp};
+use kanat_plan_stream::Kind as Resource;
+use kanat_proto::plan::v1 as plan;
+use kanat_script::{Called, Script};
+use kanat_store::adapter::{self, Adapter, Filter};
+use kanat_store::{Db, flow_use};
+
+use crate::app::flow::check_json;
+use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+
+/// Bytes of an adapter's code.
+const MAX_CODE_BYTES: usize = 64 << 10;
+
+/// An adapter to be made.
+#[derive(Debug)]
+pub struct New {
+    pub name: String,
+    pub description: String,
+    /// `transform` when left out.
+    pub kind: Option<String>,
+    pub code: String,
+}
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub kind: Option<String>,
+    pub code: Option<String>,
+}
+
+/// What a test came to.
+#[derive(Debug)]
+pub struct Tested {
+    pub called: Called,
+    pub duration_ms: u32,
+}
+
+/// Makes an adapter.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Adapter>, Error> {
+    let now = Timestamp::now();
+    let made = Adapter {
+        id: AdapterId::generate(),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        name: name::check("name", &new.name)?,
+        description: name::check_description("description", new.description)?,
+        kind: new.kind.as_deref().map_or(Ok(Kind::Transform), check_kind)?,
+        code: check_code(app, caller, new.code).await?,
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    adapter::insert(change.db(), &made).await?;
+    publish(&mut change, &made).await?;
+    change.commit(made).await
+}
+
+/// The environment's adapters, newest first.
+pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Adapter>, Error> {
+    if !filter.kind.is_empty() {
+        check_kind(&filter.kind)?;
+    }
+    let mut tx = app.store.read().await?;
+    Ok(adapter::list(&mut tx, &caller.environment_id, filter, page).await?)
+}
+
+/// One adapter.
+pub async fn get(app: &App, caller: &Caller, id: &AdapterId) -> Result<Adapter, Error> {
+    existing(&mut *app.store.read().await?, caller, id).await
+}
+
+/// Changes what the update names. What deployed flows call keeps its name and its type.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &AdapterId,
+    update: Update,
+    if_match: &IfMatch,
+) -> Result<Changed<Adapter>, Error> {
+    // The code is tried before the environment is locked: that takes up to its time.
+    let code = match update.code {
+        Some(code) => Some(check_code(app, caller, code).await?),
+        None => None,
+    };
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let before = existing(change.db(), caller, id).await?;
+    if_match.check(u64::from(before.version))?;
+    let mut after = before.clone();
+    if let Some(name) = &update.name {
+        after.name = name::check("name", name)?;
+    }
+    if let Some(description) = update.description {
+        after.description = name::check_description("description", description)?;
+    }
+    if let Some(kind) = &update.kind {
+        after.kind = check_kind(kind)?;
+    }
+    if let Some(code) = code {
+        after.code = code;
+    }
+    if after == before {
+        return change.commit(after).await;
+    }
+    if (&after.name, after.kind) != (&before.name, before.kind) {
+        refuse_users(&mut change, &before, "its name and its type stay").await?;
+    }
+    after.updated_at = Timestamp::now();
+    adapter::update(change.db(), &mut after).await?;
+    publish(&mut change, &after).await?;
+    change.commit(after).await
+}
+
+/// Takes an adapter out of service; not while a deployed flow calls it.
+pub async fn delete(app: &App, caller: &Caller, id: &AdapterId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let found = existing(change.db(), caller, id).await?;
+    if_match.check(u64::from(found.version))?;
+    refuse_users(&mut change, &found, "it stays").await?;
+    adapter::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
+    change.remove(Resource::Adapter, id.as_str()).await?;
+    change.commit(()).await
+}
+
+/// Runs an adapter on an input, JSON text, as nodes do.
+pub async fn test(app: &App, caller: &Caller, id: &AdapterId, input: &str) -> Result<Tested, Error> {
+    check_json("input", input)?;
+    let found = get(app, caller, id).await?;
+    let mut session = app.adapters.lease(&key(caller)).await;
+    let begun = Instant::now();
+    let called = kanat_script::blocking(|| session.call(&Script::new(found.code), input, TEST_CONTEXT));
+    let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+    if let Err(failure) = &called.output
+        && failure.kind == kanat_script::Kind::Unavailable
+    {
+        return Err(Error::unavailable(failure.message.clone()));
+    }
+    Ok(Tested { called, duration_ms })
+}
+
+/// What a test's code gets as `context`.
+pub const TEST_CONTEXT: &str = r#"{"test":true}"#;
+
+/// Who a test's calls are counted to.
+pub fn key(caller: &Caller) -> String {
+    format!("test {}", caller.environment_id)
+}
+
+/// The tag of an adapter as it now is.
+pub fn adapter_etag(adapter: &Adapter) -> String {
+    etag(u64::from(adapter.version))
+}
+
+/// An adapter as evaluations call it.
+pub fn callable(adapter: Adapter) -> kanat_script::Adapter {
+    kanat_script::Adapter {
+        id: adapter.id.into_string(),
+        name: adapter.name,
+        version: adapter.version,
+        kind: adapter.kind,
+        script: Script::new(adapter.code),
+    }
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &AdapterId) -> Result<Adapter, Error> {
+    let found = adapter::get(db, &caller.environment_id, id).await?;
+    found.ok_or_else(|| Error::not_found("adapter", id.as_str()))
+}
+
+fn check_kind(text: &str) -> Result<Kind, Error> {
+    Kind::parse(text)
+        .ok_or_else(|| Error::field("type", format!("{text:?} is no type of an adapter: transform, source or target")))
+}
+
+/// Code that runs and defines `transform`. Errors name line and column.
+async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, Error> {
+    if code.trim().is_empty() {
+        return Err(Error::field("code", "must not be empty"));
+    }
+    if code.len() > MAX_CODE_BYTES {
+        return Err(Error::field("code", format!("has {} bytes; it may have {MAX_CODE_BYTES}", code.len())));
+    }
+    if code.contains('\0') {
+        return Err(Error::field("code", "must not contain a NUL character"));
+    }
+    match app.adapters.check(&key(caller), &Script::new(code.as_str())).await {
+        Ok(()) => Ok(code),
+        Err(failure) if failure.kind == kanat_script::Kind::Unavailable => Err(Error::unavailable(failure.message)),
+        Err(failure) => Err(Error::field("code", failure.to_string())),
+    }
+}
+
+async fn refuse_users(change: &mut Change<'_>, adapter: &Adapter, what: &str) -> Result<(), Error> {
+    let users = flow_use::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
+    if users.is_empty() {
+        return Ok(());
+    }
+    let message = format!("adapter {:?} is called by deployed flows: {}; {what}", adapter.name, users.join(", "));
+    Err(Error::new(Code::FailedPrecondition, message))
+}
+
+async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<(), Error> {
+    let body = plan::Adapter {
+        id: adapter.id.as_str().to_owned(),
+        name: adapter.name.clone(),
+        version: adapter.version,
+        kind: adapter.kind.as_str().to_owned(),
+        code: adapter.code.clone(),
+    };
+    change.put(Resource::Adapter, adapter.id.as_str(), &body).await
+}

@@ -1,0 +1,73 @@
+//! Adapters between the wire and the store.
+
+use kanat_model::Error;
+use kanat_model::id::AdapterId;
+use kanat_proto::v1 as wire;
+use kanat_script::{Failure, Log};
+use kanat_store::adapter::Adapter;
+
+use crate::app::adapter::template::Template;
+use crate::app::adapter::{New, Tested, Update, adapter_etag};
+
+pub fn adapter(adapter: Adapter) -> wire::Adapter {
+    wire::Adapter {
+        etag: adapter_etag(&adapter),
+        id: adapter.id.into_string(),
+        name: adapter.name,
+        description: adapter.description,
+        r#type: adapter.kind.as_str().to_owned(),
+        code: adapter.code,
+        version: adapter.version,
+        created_at: adapter.created_at.to_string(),
+        updated_at: adapter.updated_at.to_string(),
+    }
+}
+
+pub fn template(template: Template) -> wire::AdapterTemplate {
+    wire::AdapterTemplate {
+        id: template.id.to_owned(),
+        name: template.name.to_owned(),
+        description: template.description.to_owned(),
+        r#type: template.kind.as_str().to_owned(),
+        code: template.code.to_owned(),
+        sample_input: Some(wire::Json { text: template.sample_input.to_owned() }),
+        sample_output: Some(wire::Json { text: template.sample_output.to_owned() }),
+    }
+}
+
+pub fn new(request: wire::CreateAdapterRequest) -> New {
+    let wire::CreateAdapterRequest { name, description, r#type, code } = request;
+    New { name, description: description.unwrap_or_default(), kind: r#type, code }
+}
+
+pub fn update(request: wire::UpdateAdapterRequest) -> (AdapterId, Update) {
+    let wire::UpdateAdapterRequest { id, name, description, r#type, code } = request;
+    (id.into(), Update { name, description, kind: r#type, code })
+}
+
+/// The input may be null, and may not be left out.
+pub fn test(request: wire::TestAdapterRequest) -> Result<(AdapterId, String), Error> {
+    let input = request.input.ok_or_else(|| Error::field("input", "is required"))?;
+    Ok((request.id.into(), input.text))
+}
+
+pub fn tested(tested: Tested) -> wire::TestAdapterResponse {
+    let (output, error) = match tested.called.output {
+        Ok(output) => (output, None),
+        Err(failure) => (None, Some(failure)),
+    };
+    wire::TestAdapterResponse {
+        output: output.map(|text| wire::Json { text }),
+        logs: tested.called.logs.iter().map(Log::line).collect(),
+        error: error.map(self::error),
+        duration_ms: tested.duration_ms,
+    }
+}
+
+fn error(failure: Failure) -> wire::AdapterError {
+    wire::AdapterError {
+        message: failure.message,
+        line: failure.position.map(|position| position.line),
+        column: failure.position.map(|position| position.column),
+    }
+}

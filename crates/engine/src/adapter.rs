@@ -1,0 +1,110 @@
+//! What an adapter makes of a message: of its payload before everything else, or of the body that goes out.
+
+use bytes::Bytes;
+use kanat_mapping::{Named, References, json};
+use kanat_model::adapter::Kind;
+use kanat_model::message::{ErrorKind, Failure};
+
+use crate::{Input, Program, Resources};
+
+/// The field that the failures of a flow's own adapter name: its key in the definition.
+const FIELD: &str = "adapter";
+
+impl Program {
+    /// Whether running it may call adapters, which takes time outside of this process.
+    pub fn uses_adapters(&self) -> bool {
+        !self.plan().adapter.is_empty() || self.calls_adapters()
+    }
+
+    /// Whether an expression of it calls one.
+    pub fn calls_adapters(&self) -> bool {
+        self.references().any(|references| !references.adapters.is_empty())
+    }
+
+    /// The payload that the flow's adapter makes of the one that came in, or of the body as it came in; `None` when the flow
+    /// has no such adapter. Everything but the keys sees that payload from then on.
+    pub fn adapt(&self, input: &Input, raw_body: &[u8], resources: &dyn Resources) -> Result<Option<Bytes>, Failure> {
+        let Some((adapter, kind)) = self.own_adapter(resources)? else { return Ok(None) };
+        self.check_keys(input, resources)?;
+        let text = match kind {
+            Kind::Target => return Ok(None),
+            Kind::Transform => utf8(input.payload).to_owned(),
+            // What is no text came in as an object with its base64.
+            Kind::Source => std::str::from_utf8(raw_body).map_or_else(|_| utf8(input.payload).to_owned(), quoted),
+        };
+        call(adapter, &text, resources).map(|output| Some(Bytes::from(output)))
+    }
+
+    /// What the flow's adapter makes of what the mapping gave, for the target: JSON, of which [`body`] is sent. `None` when
+    /// the flow has no such adapter.
+    pub fn adapt_output(&self, mapped: &[u8], resources: &dyn Resources) -> Result<Option<String>, Failure> {
+        match self.own_adapter(resources)? {
+            Some((adapter, Kind::Target)) => call(adapter, utf8(mapped), resources).map(Some),
+            Some((_, Kind::Transform | Kind::Source)) | None => Ok(None),
+        }
+    }
+
+    fn own_adapter(&self, resources: &dyn Resources) -> Result<Option<(Named<'_>, Kind)>, Failure> {
+        let id = self.plan().adapter.as_str();
+        if id.is_empty() {
+            return Ok(None);
+        }
+        match resources.adapters().kind(Named::Id(id)) {
+            Some(kind) => Ok(Some((Named::Id(id), kind))),
+            None => {
+                let message = format!("adapter {id:?} does not exist in this environment");
+                Err(failure(ErrorKind::Configuration, message))
+            }
+        }
+    }
+
+    /// What each of its expressions names.
+    fn references(&self) -> impl Iterator<Item = &References> {
+        let parts = self.parts();
+        let steps = parts.steps.iter().flat_map(|step| {
+            let when = step.when.iter().map(|when| when.references());
+            when.chain([step.params.references()])
+        });
+        let target = parts.target.iter().flat_map(|target| {
+            let headers = target.headers.iter().map(|(_, template)| template.references());
+            headers.chain([target.endpoint.references()])
+        });
+        let mapping = parts.mapping.iter().map(|mapping| mapping.references());
+        parts.when.iter().map(|when| when.references()).chain(steps).chain(mapping).chain(target)
+    }
+}
+
+/// The body that is sent of an adapter's output: of a string, its text.
+pub fn body(output: String) -> Bytes {
+    Bytes::from(if output.starts_with('"') { json::decode(&output).into_owned() } else { output })
+}
+
+fn call(adapter: Named<'_>, input: &str, resources: &dyn Resources) -> Result<String, Failure> {
+    let output = resources.adapters().call(adapter, input).map_err(|error| {
+        let found: Failure = error.into();
+        Failure { field: Some(FIELD.to_owned()), ..found }
+    })?;
+    let Some(output) = output else {
+        let message = "the adapter gave undefined: it has to return a value, null where there is none";
+        return Err(failure(ErrorKind::Adapter, message));
+    };
+    match json::check(output.as_bytes(), json::MAX_DEPTH) {
+        Ok(()) => Ok(output),
+        Err(error) => Err(failure(ErrorKind::Adapter, format!("the adapter gave what is no JSON: {error}"))),
+    }
+}
+
+fn failure(kind: ErrorKind, message: impl Into<String>) -> Failure {
+    Failure { kind, message: message.into(), field: Some(FIELD.to_owned()), expression: None }
+}
+
+/// Documents have been checked: they are UTF-8.
+fn utf8(document: &[u8]) -> &str {
+    std::str::from_utf8(document).unwrap_or("null")
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = Vec::with_capacity(text.len() + 2);
+    json::write_string(text, &mut quoted);
+    String::from_utf8(quoted).unwrap_or_default()
+}

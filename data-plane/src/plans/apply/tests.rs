@@ -1,0 +1,69 @@
+use kanat_model::id::EnvironmentId;
+use kanat_proto::plan::v1::Adapter as AdapterPlan;
+
+use super::*;
+
+fn resource(kind: Kind, id: &str, body: &impl Message) -> Resource {
+    let body = body.encode_to_vec();
+    Resource { id: kind.resource_id(id), hash: Hash::of(&body).to_vec(), body: body.into() }
+}
+
+fn adapter(id: &str, name: &str, kind: &str) -> Resource {
+    let (id, name, kind) = (id.to_owned(), name.to_owned(), kind.to_owned());
+    let plan = AdapterPlan { id: id.clone(), name, version: 1, kind, code: format!("const transform = () => '{id}'") };
+    resource(Kind::Adapter, &id, &plan)
+}
+
+fn flow(adapter: &str) -> Resource {
+    let plan = FlowPlan {
+        flow_id: "flw_1".to_owned(),
+        environment_id: "env_1".to_owned(),
+        adapter: adapter.to_owned(),
+        ..FlowPlan::default()
+    };
+    resource(Kind::Flow, "flw_1", &plan)
+}
+
+fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> Applied {
+    let removals = removals.iter().map(|id| (*id).to_owned()).collect();
+    apply(current, Change { epoch: EpochId::new("e"), generation: current.generation + 1, upserts, removals })
+}
+
+fn empty() -> Environment {
+    Environment::empty(EnvironmentId::new("env_1"), EpochId::new("e"))
+}
+
+fn id_of(environment: &Environment, named: Named<'_>) -> Option<String> {
+    environment.adapter(named).map(|adapter| adapter.id.clone())
+}
+
+#[test]
+fn adapters_are_found_by_name_and_by_id_and_may_swap_their_names() {
+    let first =
+        applied(&empty(), vec![adapter("adp_1", "a", "transform"), adapter("adp_2", "b", "source")], &[]).environment;
+    assert_eq!(id_of(&first, Named::Name("a")).as_deref(), Some("adp_1"));
+    assert_eq!(first.adapter(Named::Id("adp_2")).map(|adapter| adapter.kind), Some(adapter::Kind::Source));
+    let swapped = vec![adapter("adp_1", "b", "transform"), adapter("adp_2", "a", "source")];
+    let swapped = applied(&first, swapped, &[]).environment;
+    assert_eq!(id_of(&swapped, Named::Name("a")).as_deref(), Some("adp_2"));
+    assert_eq!(id_of(&swapped, Named::Name("b")).as_deref(), Some("adp_1"));
+    assert_eq!(id_of(&first, Named::Name("a")).as_deref(), Some("adp_1"), "the former set is as it was");
+    let removed = applied(&swapped, Vec::new(), &["adapter/adp_1"]).environment;
+    assert_eq!((id_of(&removed, Named::Name("b")), id_of(&removed, Named::Id("adp_1"))), (None, None));
+}
+
+#[test]
+fn an_adapter_of_an_unknown_type_is_refused_and_the_former_one_stays() {
+    let first = applied(&empty(), vec![adapter("adp_1", "a", "transform")], &[]).environment;
+    let refused = applied(&first, vec![adapter("adp_1", "c", "filter")], &[]);
+    assert_eq!(refused.rejections[0].message, "\"filter\" is no type of an adapter");
+    assert_eq!(id_of(&refused.environment, Named::Name("a")).as_deref(), Some("adp_1"));
+}
+
+#[test]
+fn a_flow_waits_for_the_adapter_that_it_names() {
+    let refused = applied(&empty(), vec![flow("adp_1")], &[]);
+    assert_eq!(refused.rejections[0].message, "adapter \"adp_1\" is not in the set");
+    let together = applied(&empty(), vec![flow("adp_1"), adapter("adp_1", "a", "target")], &[]);
+    assert!(together.rejections.is_empty() && together.flows.len() == 1, "{:?}", together.rejections);
+}
