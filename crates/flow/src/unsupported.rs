@@ -6,11 +6,6 @@ use crate::definition::{Definition, Trigger};
 pub fn unsupported(definition: &Definition) -> Option<String> {
     let what = match &definition.source.trigger {
         Trigger::Api => format!("flows with the trigger {}", definition.source.trigger.as_str()),
-        Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Manual
-            if uses_adapter(definition) =>
-        {
-            "flows with adapters".to_owned()
-        }
         Trigger::Webhook { .. } | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Manual => return None,
     };
     Some(format!("{what} cannot be deployed yet: this version of Kanat does not run them"))
