@@ -236,9 +236,12 @@ impl Action {
     }
 }
 
-/// The params of one call, by their decoded names.
+/// A param of a call: its decoded name, and its JSON.
+type Member<'p> = (String, &'p str);
+
+/// The params of one call.
 struct Params<'p> {
-    members: Vec<(String, &'p str)>,
+    members: Vec<Member<'p>>,
     used: Vec<String>,
 }
 
@@ -258,7 +261,7 @@ impl<'p> Params<'p> {
     }
 
     /// What is not used yet: the params that are not `named`, and those that are.
-    fn split(self, named: impl Fn(&str) -> bool) -> (Vec<(String, &'p str)>, Vec<(String, &'p str)>) {
+    fn split(self, named: impl Fn(&str) -> bool) -> (Vec<Member<'p>>, Vec<Member<'p>>) {
         let used = self.used;
         let rest = self.members.into_iter().filter(|(key, _)| !used.contains(key));
         rest.partition(|(key, _)| !named(key))
