@@ -2,6 +2,7 @@
 
 pub mod adapter;
 pub mod api_key;
+pub mod batch_job;
 pub mod change;
 pub mod connector;
 pub mod environment;

@@ -3,6 +3,7 @@
 
 mod adapter;
 mod api_key;
+mod batch_job;
 mod connector;
 mod environment;
 mod flow;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use kanat_proto::FILE_DESCRIPTOR_SET;
 use kanat_proto::v1::adapter_service_server::AdapterServiceServer;
 use kanat_proto::v1::api_key_service_server::ApiKeyServiceServer;
+use kanat_proto::v1::batch_job_service_server::BatchJobServiceServer;
 use kanat_proto::v1::connector_service_server::ConnectorServiceServer;
 use kanat_proto::v1::environment_service_server::EnvironmentServiceServer;
 use kanat_proto::v1::flow_service_server::FlowServiceServer;
@@ -62,6 +64,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
     serve!(
         AdapterServiceServer,
         ApiKeyServiceServer,
+        BatchJobServiceServer,
         ConnectorServiceServer,
         EnvironmentServiceServer,
         FlowServiceServer,

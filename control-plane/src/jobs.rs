@@ -1,5 +1,6 @@
 //! Work that comes due on a clock of the control plane's own. Of several control planes on one database, one does it.
 
+pub mod batch_jobs;
 pub mod oauth_refresh;
 pub mod observations;
 pub mod retention;

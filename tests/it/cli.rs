@@ -1,5 +1,6 @@
 //! The command line on a whole service: what the binary's own tests, which need no target, do not reach.
 
+mod batch;
 mod flow;
 mod lookup;
 mod message;

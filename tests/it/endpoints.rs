@@ -20,6 +20,12 @@ const TESTS: &[(&str, &str)] = &[
     ("ApiKeyService/CreateApiKey", "api_key/create.rs"),
     ("ApiKeyService/DeleteApiKey", "api_key/delete.rs"),
     ("ApiKeyService/ListApiKeys", "api_key/list.rs"),
+    ("BatchJobService/CancelBatchJob", "batch_job/cancel.rs"),
+    ("BatchJobService/CreateBatchJob", "batch_job/create.rs"),
+    ("BatchJobService/GetBatchJob", "batch_job/create.rs"),
+    ("BatchJobService/ListBatchJobErrors", "batch_job/errors.rs"),
+    ("BatchJobService/ListBatchJobs", "batch_job/list.rs"),
+    ("BatchJobService/RetryBatchJob", "batch_job/errors.rs"),
     ("ConnectorService/CheckEndpointSchemas", "connector/schemas.rs"),
     ("ConnectorService/CompleteOAuth", "connector/oauth.rs"),
     ("ConnectorService/CreateConnectorInstance", "connector/create.rs"),
@@ -167,12 +173,14 @@ async fn an_id_of_another_environment_does_not_exist() {
     let adapter = app.api.post("/api/v1/adapters", &adapter).await.expect(201);
     let adapter = kanat_tests::rest::text(&adapter["id"]);
 
+    let job = crate::batch_job::start(&app.api, &flow, &crate::batch_job::records(1), 1).await;
     let production = app.api.with_header("x-environment", "production");
     for route in routes().iter().filter(|route| route.path.contains('{')) {
         let id = match short(route).split_once("Service/").unwrap().0 {
             "Flow" => &flow,
             "Message" => &message,
             "LookupTable" => &table,
+            "BatchJob" => &job,
             "Adapter" => &adapter,
             "Schedule" => &schedule,
             _ => &instance,
@@ -185,7 +193,7 @@ async fn an_id_of_another_environment_does_not_exist() {
     // All is as it was.
     assert_eq!(app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200)["status"], "active");
     assert_eq!(app.api.get(&format!("/api/v1/lookup-tables/{table}")).await.expect(200)["version"], 2);
-    for list in ["flows", "adapters", "lookup-tables", "connectors/instances", "schedules"] {
+    for list in ["flows", "adapters", "lookup-tables", "batch-jobs", "connectors/instances", "schedules"] {
         let body = production.get(&format!("/api/v1/{list}")).await.expect(200);
         assert_eq!(body["data"], Value::Array(Vec::new()), "{list}");
     }

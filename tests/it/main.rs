@@ -5,6 +5,7 @@
 
 mod adapter;
 mod api_key;
+mod batch_job;
 mod cli;
 mod clients;
 mod connector;

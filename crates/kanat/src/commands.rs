@@ -1,5 +1,6 @@
 //! The client commands: each noun in its file.
 
+mod batch;
 mod completion;
 mod connector;
 mod flow;
@@ -34,6 +35,9 @@ pub enum Command {
     /// When flows are due that the clock starts.
     #[command(subcommand)]
     Schedule(schedule::Command),
+    /// One message for each of many records.
+    #[command(subcommand)]
+    Batch(batch::Command),
     /// Lookup tables and their entries.
     #[command(subcommand)]
     Lookup(lookup::Command),
@@ -54,6 +58,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
         Command::Logs(logs) => logs.run(&session(connection)?).await,
         Command::Message(command) => command.run(&session(connection)?).await,
         Command::Schedule(command) => command.run(&session(connection)?).await,
+        Command::Batch(command) => command.run(&session(connection)?).await,
         Command::Lookup(command) => command.run(&session(connection)?).await,
         Command::Connector(command) => command.run(&session(connection)?).await,
     }

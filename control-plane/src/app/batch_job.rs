@@ -1,0 +1,200 @@
+//! Use-cases of batch jobs: one message for each of many records, so many at a time. How a job goes on is in
+//! `batch_job/drive.rs`.
+
+mod csv;
+mod drive;
+
+use kanat_mapping::json;
+use kanat_model::batch_job::Status;
+use kanat_model::flow;
+use kanat_model::id::{BatchJobId, FlowId};
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Timestamp};
+use kanat_store::Db;
+use kanat_store::batch_job::record::{self, Failed};
+use kanat_store::batch_job::{self, BatchJob};
+
+use crate::app::{App, Caller};
+pub use drive::drive_all;
+
+/// Records of one job.
+const MAX_RECORDS: usize = 100_000;
+/// Records at the same time: one look at the log tells of so many.
+const MAX_CONCURRENCY: u32 = 500;
+const USUAL_CONCURRENCY: u32 = 10;
+
+/// A job to be.
+#[derive(Debug)]
+pub struct New {
+    pub flow_id: String,
+    /// JSON text: a list of objects.
+    pub records: String,
+    pub concurrency: Option<u32>,
+}
+
+/// Takes the records; the job is durable when this answers.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<BatchJob, Error> {
+    if new.flow_id.is_empty() {
+        return Err(Error::field("flowId", "is required"));
+    }
+    let concurrency = concurrency(new.concurrency)?;
+    let records = records(&new.records)?;
+    let flow_id = FlowId::from(new.flow_id.as_str());
+    let mut tx = app.store.begin().await?;
+    check_flow(&mut tx, caller, &flow_id).await?;
+    let total = u32::try_from(records.len()).unwrap_or(u32::MAX);
+    let job = job(caller, flow_id, total, concurrency, None);
+    batch_job::insert(&mut tx, &job).await?;
+    record::insert(&mut tx, &job.id, &records).await?;
+    tx.commit().await?;
+    Ok(job)
+}
+
+/// The environment's jobs, newest first; those of one flow when it is named.
+pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<BatchJob>, Error> {
+    Ok(batch_job::list(&mut *app.store.read().await?, &caller.environment_id, flow, page).await?)
+}
+
+/// One job and how far it is.
+pub async fn get(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
+    existing(&mut *app.store.read().await?, caller, id).await
+}
+
+/// The records that failed, in their order.
+pub async fn errors(app: &App, caller: &Caller, id: &BatchJobId, page: Page) -> Result<Paged<Failed>, Error> {
+    let mut tx = app.store.read().await?;
+    existing(&mut tx, caller, id).await?;
+    Ok(record::failed(&mut tx, id, page).await?)
+}
+
+/// All of them as CSV.
+pub async fn errors_csv(app: &App, caller: &Caller, id: &BatchJobId) -> Result<String, Error> {
+    let mut tx = app.store.read().await?;
+    existing(&mut tx, caller, id).await?;
+    let mut rows = csv::Rows::begin()?;
+    let mut offset = 0;
+    loop {
+        let page = Page::new(Some(Page::MAX_LIMIT), Some(offset));
+        let found = record::failed(&mut tx, id, page).await?;
+        if found.items.is_empty() {
+            return rows.end();
+        }
+        offset += u32::try_from(found.items.len()).unwrap_or(u32::MAX);
+        found.items.iter().try_for_each(|failed| rows.write(failed))?;
+    }
+}
+
+/// Makes a new job of the records that failed.
+pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
+    let mut tx = app.store.begin().await?;
+    let former = existing(&mut tx, caller, id).await?;
+    if former.finished_at.is_none() {
+        let status = former.status.as_str();
+        return Err(Error::precondition(format!("a batch job that is {status} and has not ended cannot be retried")));
+    }
+    if former.failed == 0 {
+        return Err(Error::precondition("no record of the batch job failed: there is nothing to retry"));
+    }
+    check_flow(&mut tx, caller, &former.flow_id).await?;
+    let job = job(caller, former.flow_id, former.failed, former.concurrency, Some(former.id));
+    batch_job::insert(&mut tx, &job).await?;
+    record::copy_failed(&mut tx, id, &job.id).await?;
+    tx.commit().await?;
+    Ok(job)
+}
+
+/// Begins no more records of the job.
+pub async fn cancel(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
+    let mut tx = app.store.begin().await?;
+    let found = existing(&mut tx, caller, id).await?;
+    let status = found.status.cancel()?;
+    if !batch_job::cancel(&mut tx, id).await? {
+        return Err(existing(&mut tx, caller, id).await?.status.cancel().err().unwrap_or_else(Error::internal));
+    }
+    tx.commit().await?;
+    Ok(BatchJob { status, ..found })
+}
+
+fn job(caller: &Caller, flow_id: FlowId, total: u32, concurrency: u32, retry_of: Option<BatchJobId>) -> BatchJob {
+    BatchJob {
+        id: BatchJobId::generate(),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        flow_id,
+        status: Status::Queued,
+        total,
+        concurrency,
+        succeeded: 0,
+        failed: 0,
+        retry_of,
+        created_at: Timestamp::now(),
+        started_at: None,
+        finished_at: None,
+    }
+}
+
+fn concurrency(asked: Option<u32>) -> Result<u32, Error> {
+    match asked {
+        None => Ok(USUAL_CONCURRENCY),
+        Some(number @ 1..=MAX_CONCURRENCY) => Ok(number),
+        Some(number) => Err(Error::field("concurrency", format!("is {number}, and must be 1 to {MAX_CONCURRENCY}"))),
+    }
+}
+
+/// The records of a list, as they stand.
+fn records(text: &str) -> Result<Vec<&str>, Error> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Error::field("records", "is required"));
+    }
+    json::check_text(text, json::MAX_DEPTH).map_err(|fault| Error::field("records", fault.message))?;
+    if !text.starts_with('[') {
+        return Err(Error::field("records", "must be a list of objects"));
+    }
+    let records: Vec<&str> = json::items(text).collect();
+    if records.is_empty() || records.len() > MAX_RECORDS {
+        let message = format!("has {} records, and must have 1 to {MAX_RECORDS}", records.len());
+        return Err(Error::field("records", message));
+    }
+    match records.iter().position(|record| !record.starts_with('{')) {
+        Some(index) => Err(Error::field(format!("records[{index}]"), "must be an object")),
+        None => Ok(records),
+    }
+}
+
+async fn check_flow(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<(), Error> {
+    let found = kanat_store::flow::get(db, &caller.environment_id, id).await?;
+    let found = found.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
+    match found.status {
+        flow::Status::Draft => Err(Error::precondition("a flow that is draft cannot be run: deploy it first")),
+        flow::Status::Active | flow::Status::Paused => Ok(()),
+    }
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
+    let found = batch_job::get(db, &caller.environment_id, id).await?;
+    found.ok_or_else(|| Error::not_found("batch job", id.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_a_list_of_objects_as_they_stand() {
+        assert_eq!(records(r#" [{"n": 1.10}, {}] "#).unwrap(), [r#"{"n": 1.10}"#, "{}"]);
+        for (text, field) in
+            [("", "records"), ("[]", "records"), ("{}", "records"), ("[{}, 1]", "records[1]"), ("[", "records")]
+        {
+            assert_eq!(records(text).unwrap_err().details[0].field, field, "{text}");
+        }
+        let many = format!("[{}{{}}]", "{},".repeat(MAX_RECORDS));
+        assert!(records(&many).unwrap_err().details[0].message.contains("100001 records"));
+    }
+
+    #[test]
+    fn concurrency_has_bounds() {
+        assert_eq!([concurrency(None).unwrap(), concurrency(Some(500)).unwrap()], [10, 500]);
+        assert!(concurrency(Some(0)).is_err() && concurrency(Some(501)).is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! How a batch job goes on: what has ended is counted, and as many records begin as there is room for.
+//!
+//! Every control plane may drive every job at any time, and one that dies in between leaves nothing undone. Records begin
+//! under the lock of their job, so that never more than its concurrency are under way; a record becomes one message,
+//! however often that is tried, because the log knows it by its place; and it is counted by whoever ends it, once.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use kanat_message_log::{Filter, Message, Position, Tenant, key};
+use kanat_model::batch_job::Status;
+use kanat_model::id::MessageId;
+use kanat_model::message::{self, ErrorKind, Trigger};
+use kanat_model::page::Page;
+use kanat_model::{Code, Error, Timestamp};
+use kanat_proto::plan::v1::FlowPlan;
+use kanat_store::batch_job::record::{self, End, Started};
+use kanat_store::batch_job::{self, BatchJob};
+
+use crate::app::App;
+use crate::app::flow::{Start, deployed_plan, start};
+
+/// Records that are put into the log at one time, so that they share a commit.
+const AT_ONCE: usize = 64;
+
+/// How long the log knows a record's message by its place in the job. A record that has begun and has no message by then
+/// has stood still for longer than any outage.
+const KNOWN_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Takes every job a step further; says whether there is one to go on with.
+pub async fn drive_all(app: &App) -> Result<bool, Error> {
+    let jobs = batch_job::unfinished(&mut *app.store.read().await?).await?;
+    for job in &jobs {
+        drive(app, job).await?;
+    }
+    Ok(!jobs.is_empty())
+}
+
+async fn drive(app: &App, job: &BatchJob) -> Result<(), Error> {
+    let started = record::started(&mut *app.store.read().await?, &job.id).await?;
+    let ends = ends(app, job, &started).await?;
+    if ends.is_empty() && !moves(job, &started) {
+        return Ok(());
+    }
+    let mut tx = app.store.begin().await?;
+    // The lock comes first: what is counted below is what there is.
+    let goes_on = batch_job::begin(&mut tx, &job.id, Timestamp::now()).await?;
+    let (mut succeeded, mut failed) = (0, 0);
+    for (position, end) in &ends {
+        if record::end(&mut tx, &job.id, *position, end).await? {
+            *(if *end == End::Succeeded { &mut succeeded } else { &mut failed }) += 1;
+        }
+    }
+    if succeeded + failed > 0 {
+        batch_job::ended(&mut tx, &job.id, succeeded, failed).await?;
+    }
+    let under_way = record::count_started(&mut tx, &job.id).await?;
+    let mut begun = 0;
+    if goes_on {
+        begun = record::start_next(&mut tx, &job.id, job.concurrency.saturating_sub(under_way)).await?;
+    }
+    if under_way == 0 && begun == 0 {
+        batch_job::finish(&mut tx, &job.id, Timestamp::now()).await?;
+    }
+    tx.commit().await?;
+    if begun > 0 || started.iter().any(|record| record.message_id.is_none()) {
+        begin_messages(app, job).await?;
+    }
+    Ok(())
+}
+
+/// Whether there is anything to do for a job none of whose records has ended: most looks find nothing, and write nothing.
+fn moves(job: &BatchJob, started: &[Started]) -> bool {
+    let under_way = u32::try_from(started.len()).unwrap_or(u32::MAX);
+    let pending = job.total.saturating_sub(job.succeeded).saturating_sub(job.failed).saturating_sub(under_way);
+    let begins = job.status != Status::Cancelled && pending > 0 && under_way < job.concurrency;
+    under_way == 0 || begins || started.iter().any(|record| record.message_id.is_none())
+}
+
+/// How the records ended whose messages have.
+async fn ends(app: &App, job: &BatchJob, started: &[Started]) -> Result<Vec<(i64, End)>, Error> {
+    let ids: Vec<MessageId> = started.iter().filter_map(|record| record.message_id.clone()).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tenant = Tenant { account_id: job.account_id.clone(), environment_id: job.environment_id.clone() };
+    let filter = Filter { ids, ..Filter::flow(tenant, job.flow_id.clone()) };
+    let page = app.log.list(&filter, Position::Page(Page::new(Some(Page::MAX_LIMIT), None))).await?;
+    let messages: HashMap<MessageId, Message> = page.messages.into_iter().map(|m| (m.id.clone(), m)).collect();
+    let ended = |record: &Started| {
+        let end = end(messages.get(record.message_id.as_ref()?))?;
+        Some((record.position, end))
+    };
+    Ok(started.iter().filter_map(ended).collect())
+}
+
+/// What a message that has ended says of its record; one that is gone was kept as long as messages are.
+fn end(message: Option<&Message>) -> Option<End> {
+    let Some(message) = message else {
+        return Some(failed(ErrorKind::Configuration, "the message is not kept any more"));
+    };
+    match message.status {
+        message::Status::Received | message::Status::Processing | message::Status::Retrying | message::Status::Held => {
+            None
+        }
+        message::Status::Delivered | message::Status::Filtered => Some(End::Succeeded),
+        message::Status::Discarded => Some(failed(ErrorKind::Rejected, "a person discarded the message")),
+        message::Status::DeadLetter => Some(match &message.error {
+            Some(error) => End::Failed {
+                kind: error.kind.as_str().to_owned(),
+                message: error.message.clone(),
+                field: error.field.clone(),
+            },
+            None => failed(ErrorKind::Configuration, "the message was given up"),
+        }),
+    }
+}
+
+/// Makes a message of every record that has begun and has none.
+async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
+    let mut tx = app.store.read().await?;
+    let started = record::started(&mut tx, &job.id).await?;
+    let plan = deployed_plan(app, &mut tx, &job.environment_id, &job.flow_id).await?;
+    drop(tx);
+    let waiting = started.into_iter().filter(|record| record.message_id.is_none());
+    let plan = plan.as_ref();
+    let appends =
+        stream::iter(waiting).map(|record| async move { (record.position, append(app, job, plan, record).await) });
+    let appended: Vec<_> = appends.buffer_unordered(AT_ONCE).collect().await;
+    let mut tx = app.store.begin().await?;
+    let mut failures = 0;
+    for (position, result) in &appended {
+        match result {
+            Ok(message) => record::set_message(&mut tx, &job.id, *position, message).await?,
+            // What may pass is tried again at the next look.
+            Err(error) if matches!(error.code, Code::Unavailable | Code::ResourceExhausted | Code::Internal) => {
+                tracing::warn!(%error, batch_job.id = %job.id, "a record of a batch job cannot begin yet");
+            }
+            Err(error) => {
+                let end = failed(ErrorKind::Configuration, &error.to_string());
+                failures += u32::from(record::end(&mut tx, &job.id, *position, &end).await?);
+            }
+        }
+    }
+    if failures > 0 {
+        batch_job::ended(&mut tx, &job.id, 0, failures).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+async fn append(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: Started) -> Result<MessageId, Error> {
+    let plan = plan.ok_or_else(|| Error::precondition("the flow is not deployed any more"))?;
+    let started = start(
+        app,
+        Start {
+            plan: plan.clone(),
+            payload: record.payload,
+            trigger: Trigger::Batch,
+            at: Timestamp::now(),
+            dedupe: Some(key::batch_record(&job.id, record.position, KNOWN_FOR)),
+            batch_id: Some(job.id.to_string()),
+            traceparent: None,
+        },
+    );
+    Ok(started.await?.message_id)
+}
+
+fn failed(kind: ErrorKind, message: &str) -> End {
+    End::Failed { kind: kind.as_str().to_owned(), message: message.to_owned(), field: None }
+}

@@ -1,0 +1,89 @@
+//! The methods of batch jobs.
+
+mod convert;
+
+use kanat_model::id::{BatchJobId, FlowId};
+use kanat_model::page::Page;
+use kanat_proto::v1 as wire;
+use kanat_proto::v1::batch_job_service_server::BatchJobService;
+use tonic::{Request, Response, Status};
+
+use super::{Api, caller, page, status};
+use crate::app::batch_job;
+
+#[tonic::async_trait]
+impl BatchJobService for Api {
+    async fn create_batch_job(
+        &self,
+        request: Request<wire::CreateBatchJobRequest>,
+    ) -> Result<Response<wire::BatchJob>, Status> {
+        let caller = caller(&request)?;
+        let new = convert::new(request.into_inner());
+        let job = batch_job::create(&self.app, &caller, new).await.map_err(status::of)?;
+        Ok(Response::new(convert::job(job)))
+    }
+
+    async fn list_batch_jobs(
+        &self,
+        request: Request<wire::ListBatchJobsRequest>,
+    ) -> Result<Response<wire::ListBatchJobsResponse>, Status> {
+        let caller = caller(&request)?;
+        let wire::ListBatchJobsRequest { flow_id, limit, offset } = request.into_inner();
+        let flow = flow_id.filter(|id| !id.is_empty()).map(FlowId::from);
+        let found = batch_job::list(&self.app, &caller, flow.as_ref(), Page::new(limit, offset)).await;
+        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::job);
+        Ok(Response::new(wire::ListBatchJobsResponse { data, pagination }))
+    }
+
+    async fn get_batch_job(
+        &self,
+        request: Request<wire::GetBatchJobRequest>,
+    ) -> Result<Response<wire::BatchJob>, Status> {
+        let caller = caller(&request)?;
+        let id = BatchJobId::from(request.into_inner().id);
+        let job = batch_job::get(&self.app, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(convert::job(job)))
+    }
+
+    async fn list_batch_job_errors(
+        &self,
+        request: Request<wire::ListBatchJobErrorsRequest>,
+    ) -> Result<Response<wire::ListBatchJobErrorsResponse>, Status> {
+        let (caller, as_csv) = (caller(&request)?, wants_csv(&request));
+        let wire::ListBatchJobErrorsRequest { id, limit, offset } = request.into_inner();
+        let id = BatchJobId::from(id);
+        if as_csv {
+            let csv = batch_job::errors_csv(&self.app, &caller, &id).await.map_err(status::of)?;
+            return Ok(Response::new(wire::ListBatchJobErrorsResponse { csv: Some(csv), ..Default::default() }));
+        }
+        let found = batch_job::errors(&self.app, &caller, &id, Page::new(limit, offset)).await.map_err(status::of)?;
+        let (data, pagination) = page::convert(found, convert::error);
+        Ok(Response::new(wire::ListBatchJobErrorsResponse { data, pagination, csv: None }))
+    }
+
+    async fn retry_batch_job(
+        &self,
+        request: Request<wire::RetryBatchJobRequest>,
+    ) -> Result<Response<wire::BatchJob>, Status> {
+        let caller = caller(&request)?;
+        let id = BatchJobId::from(request.into_inner().id);
+        let job = batch_job::retry(&self.app, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(convert::job(job)))
+    }
+
+    async fn cancel_batch_job(
+        &self,
+        request: Request<wire::CancelBatchJobRequest>,
+    ) -> Result<Response<wire::BatchJob>, Status> {
+        let caller = caller(&request)?;
+        let id = BatchJobId::from(request.into_inner().id);
+        let job = batch_job::cancel(&self.app, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(convert::job(job)))
+    }
+}
+
+/// The caller would rather have CSV than JSON: it names the one and not the other.
+fn wants_csv<T>(request: &Request<T>) -> bool {
+    let accept = request.metadata().get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.contains("text/csv") && !accept.contains("json")
+}

@@ -1,0 +1,126 @@
+//! `POST /batch-jobs`: every record becomes one message, never more of them at a time than was asked for.
+
+use std::collections::HashMap;
+
+use kanat_tests::target::Reply;
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::{Value, json};
+
+use super::{FLOW, finished, get, records, start};
+
+#[tokio::test]
+async fn each_record_becomes_one_message() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    let body = json!({ "flowId": flow, "records": records(120), "concurrency": 7 });
+    let job = app.api.post("/api/v1/batch-jobs", &body).await.expect(202);
+    let id = job["id"].as_str().unwrap();
+    assert!(id.starts_with("bat_"), "{id}");
+    let expected = json!({
+        "id": id, "flowId": flow, "status": "queued", "total": 120, "processed": 0, "succeeded": 0, "failed": 0,
+        "concurrency": 7, "createdAt": job["createdAt"],
+    });
+    let present: serde_json::Map<String, Value> =
+        job.as_object().unwrap().clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+    assert_eq!(Value::Object(present), expected);
+
+    let done = finished(&app.api, id).await;
+    assert_eq!(done["status"], "completed");
+    assert_eq!((&done["succeeded"], &done["failed"]), (&json!(120), &json!(0)));
+    assert!(done["startedAt"].as_str() <= done["finishedAt"].as_str());
+    let mut numbers: Vec<u64> = target.received().iter().map(|call| call.json()["n"].as_u64().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..120).collect::<Vec<u64>>());
+    let messages = app.api.get(&format!("/api/v1/messages?flowId={flow}&limit=500")).await.expect(200);
+    let messages = messages["data"].as_array().unwrap();
+    assert_eq!(messages.len(), 120);
+    assert!(messages.iter().all(|m| m["trigger"] == "batch" && m["batchId"] == id), "{:?}", messages[0]);
+}
+
+#[tokio::test]
+async fn no_more_records_are_under_way_than_was_asked_for_and_no_fewer_while_there_are_more() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    let id = start(&app.api, &flow, &records(40), 5).await;
+    target.arrivals(5).await;
+    // As many as may be are under way, and another one would have come by now: the job was looked at again and again.
+    for _ in 0..20 {
+        let job = get(&app.api, &id).await;
+        assert_eq!((&job["status"], &job["processed"]), (&json!("running"), &json!(0)));
+        let path = format!("/api/v1/messages?flowId={flow}&limit=1");
+        assert_eq!(app.api.get(&path).await.expect(200)["pagination"]["total"], 5);
+    }
+    assert_eq!(target.received().len(), 5);
+    target.release();
+    assert_eq!(finished(&app.api, &id).await["succeeded"], 40);
+}
+
+#[tokio::test]
+async fn a_job_survives_kills_and_its_counts_add_up() {
+    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    let id = start(&app.api, &flow, &records(300), 8).await;
+    for at in [60, 160] {
+        target.arrivals(at).await;
+        app.kill().await;
+        app.restart().await;
+    }
+    let done = finished(&app.api, &id).await;
+    assert_eq!((&done["status"], &done["succeeded"], &done["failed"]), (&json!("completed"), &json!(300), &json!(0)));
+    let mut calls: HashMap<String, (u64, usize)> = HashMap::new();
+    for call in target.received() {
+        calls.entry(call.header("idempotency-key").to_owned()).or_insert((call.json()["n"].as_u64().unwrap(), 0)).1 +=
+            1;
+    }
+    // One message a record, and again only what was under way when the process died.
+    let mut numbers: Vec<u64> = calls.values().map(|(n, _)| *n).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..300).collect::<Vec<u64>>());
+    let again: usize = calls.values().map(|(_, calls)| calls - 1).sum();
+    assert!(again <= 2 * 8, "{again} records were sent again");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_job_is_named() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let draft = app.api.flow(FLOW).await;
+    let refused = |body: Value| {
+        let api = app.api.clone();
+        async move { api.post("/api/v1/batch-jobs", &body).await }
+    };
+    let cases = [
+        (json!({ "records": [{}] }), "flowId"),
+        (json!({ "flowId": draft }), "records"),
+        (json!({ "flowId": draft, "records": [] }), "records"),
+        (json!({ "flowId": draft, "records": [{}, 7] }), "records[1]"),
+        (json!({ "flowId": draft, "records": [{}], "concurrency": 0 }), "concurrency"),
+    ];
+    for (body, field) in cases {
+        let details = refused(body).await.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], field);
+    }
+    refused(json!({ "flowId": "flw_none", "records": [{}] })).await.expect_error(404, "NOT_FOUND");
+    refused(json!({ "flowId": draft, "records": [{}] })).await.expect_error(400, "FAILED_PRECONDITION");
+}
+
+#[tokio::test]
+async fn a_job_takes_a_hundred_thousand_records_and_no_more() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    app.api.post(&format!("/api/v1/flows/{flow}/pause"), &json!({})).await.expect(200);
+    let body = |count: usize| {
+        format!("{{\"flowId\":\"{flow}\",\"concurrency\":2,\"records\":[{}{{}}]}}", "{},".repeat(count - 1))
+    };
+    let job = app.api.raw("POST", "/api/v1/batch-jobs", "application/json", body(100_000)).await.expect(202);
+    assert_eq!(job["total"], 100_000);
+    let refused = app.api.raw("POST", "/api/v1/batch-jobs", "application/json", body(100_001)).await;
+    refused.expect_error(400, "INVALID_ARGUMENT");
+    let id = job["id"].as_str().unwrap();
+    app.api.post(&format!("/api/v1/batch-jobs/{id}/cancel"), &json!({})).await.expect(200);
+}

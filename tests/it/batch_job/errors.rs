@@ -1,0 +1,79 @@
+//! `GET /batch-jobs/{id}/errors` and `POST /batch-jobs/{id}/retry`: what failed, why, and once more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kanat_tests::target::{ok, status};
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
+
+use super::{FLOW, finished, records, start};
+
+#[tokio::test]
+async fn failed_records_are_listed_with_their_reason_and_tried_again_in_a_job_of_their_own() {
+    let app = TestApp::start().await;
+    let healed = Arc::new(AtomicBool::new(false));
+    let target = {
+        let healed = Arc::clone(&healed);
+        FakeTarget::scripted(move |received, _| {
+            let third = received.json()["n"].as_u64().is_some_and(|n| n.is_multiple_of(3));
+            if third && !healed.load(Ordering::SeqCst) { status(422) } else { ok() }
+        })
+        .await
+    };
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    let mut all = records(9);
+    all[4] = json!({ "text": "no, \"n\"" });
+    let id = start(&app.api, &flow, &all, 4).await;
+    let done = finished(&app.api, &id).await;
+    assert_eq!(done["status"], "completed_with_errors");
+    assert_eq!((&done["succeeded"], &done["failed"]), (&json!(5), &json!(4)));
+
+    let path = format!("/api/v1/batch-jobs/{id}/errors");
+    let errors = app.api.get(&path).await.expect(200);
+    let found: Vec<_> = errors["data"].as_array().unwrap().iter().map(|e| (&e["index"], &e["error"]["kind"])).collect();
+    let status = json!("status");
+    let mapping = json!("mapping");
+    assert_eq!(found, [(&json!(0), &status), (&json!(3), &status), (&json!(4), &mapping), (&json!(6), &status)]);
+    assert_eq!(errors["pagination"]["total"], 4);
+    assert_eq!(errors["data"][2]["record"], json!({ "text": "no, \"n\"" }));
+    assert_eq!(errors["data"][2]["error"]["field"], "n");
+    let message = app.api.message(errors["data"][0]["messageId"].as_str().unwrap()).await;
+    assert_eq!((&message["status"], &message["batchId"]), (&json!("dead_letter"), &json!(id)));
+    let second = app.api.get(&format!("{path}?limit=1&offset=1")).await.expect(200);
+    assert_eq!((&second["data"][0]["index"], second["data"].as_array().unwrap().len()), (&json!(3), 1));
+
+    let csv = app.api.with_header("accept", "text/csv").get(&path).await;
+    assert_eq!((csv.status, csv.header("content-type")), (200, "text/csv; charset=utf-8"));
+    let lines: Vec<&str> = csv.text.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("index,messageId,kind,error,field,record", 5));
+    assert!(
+        lines[1].starts_with("0,msg_") && lines[1].ends_with(r#",status,the target answered 422,,"{""n"":0}""#),
+        "{}",
+        lines[1]
+    );
+
+    healed.store(true, Ordering::SeqCst);
+    let retry = app.api.post(&format!("/api/v1/batch-jobs/{id}/retry"), &json!({})).await.expect(202);
+    assert_eq!((&retry["retryOf"], &retry["total"], &retry["concurrency"]), (&json!(id), &json!(4), &json!(4)));
+    let done = finished(&app.api, retry["id"].as_str().unwrap()).await;
+    assert_eq!(
+        (&done["succeeded"], &done["failed"]),
+        (&json!(3), &json!(1)),
+        "the record without a number fails again"
+    );
+}
+
+#[tokio::test]
+async fn there_is_nothing_to_retry_where_nothing_failed() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    let id = start(&app.api, &flow, &records(2), 2).await;
+    finished(&app.api, &id).await;
+    let refused = app.api.post(&format!("/api/v1/batch-jobs/{id}/retry"), &json!({})).await;
+    refused.expect_error(400, "FAILED_PRECONDITION");
+    let none = app.api.get(&format!("/api/v1/batch-jobs/{id}/errors")).await.expect(200);
+    assert_eq!((&none["data"], &none["pagination"]["total"]), (&json!([]), &json!(0)));
+}

@@ -1,0 +1,24 @@
+//! `kanat batch`: a job of the records of a file.
+
+use kanat_tests::cli::Cli;
+use kanat_tests::{FakeTarget, TestApp, until};
+
+#[tokio::test]
+async fn a_job_is_started_from_a_file_and_followed() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.deployed(crate::batch_job::FLOW).await;
+    let cli = Cli::of(&app);
+    cli.file("records.json", r#"[{"n": 1}, {"n": 2}, {"x": 3}]"#);
+    let started = cli.run(&["batch", "start", "import", "--data", "records.json", "-o", "json"]).await.json();
+    let id = started["id"].as_str().unwrap();
+    until("the job ends", || async {
+        let job = cli.run(&["batch", "status", id, "-o", "json"]).await.json();
+        (job["status"] == "completed_with_errors").then_some(())
+    })
+    .await;
+    let errors = cli.run(&["batch", "errors", id]).await.expect();
+    assert!(errors.contains("mapping") && errors.contains("msg_"), "{errors}");
+    assert!(cli.run(&["batch", "list", "--flow", "import"]).await.expect().contains(id));
+    assert!(cli.run(&["batch", "retry", id]).await.expect().contains("is started with 1 records"));
+}
