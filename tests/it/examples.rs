@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kanat_tests::target::Received;
 use kanat_tests::{FakeTarget, Rest, TestApp, python::root, until};
 use serde_json::{Value, json};
 
@@ -36,7 +37,8 @@ async fn prepare(api: &Rest, target: &FakeTarget) {
     for (name, path) in named("connectors", ".json") {
         let mut config: Value = serde_json::from_str(&read(&path)).unwrap();
         config["base_url"] = target.url().into();
-        let body = json!({ "catalogId": "http", "name": name, "config": config });
+        let entry = config.as_object_mut().unwrap().remove("catalogId").unwrap_or_else(|| json!("http"));
+        let body = json!({ "catalogId": entry, "name": name, "config": config });
         api.post("/api/v1/connectors/instances", &body).await.expect(201);
     }
 }
@@ -74,7 +76,14 @@ async fn every_example_runs_as_it_says() {
             app.api.get(&path).await.text.contains("\"status\":\"delivered\"").then_some(())
         })
         .await;
-        let sent = target.received()[before..].to_vec();
+        let mut sent = target.received()[before..].to_vec();
+        if let Ok(steps) = std::fs::read_to_string(file(".steps.json")) {
+            let delivered = sent.split_off(sent.len() - 1);
+            let called = |call: &Received| json!({ "call": format!("{} {}", call.method, call.path), "body": call.json() });
+            let called: Vec<Value> = sent.iter().map(called).collect();
+            assert_eq!(Value::Array(called), serde_json::from_str::<Value>(&steps).unwrap(), "{name}");
+            sent = delivered;
+        }
         assert_eq!(sent.len(), 1, "{name}");
         // As text where the payload goes through as it came, so that digits and spaces count.
         if sample == expected {
