@@ -74,8 +74,8 @@ async fn a_database_restarted_under_load_loses_nothing_and_nobody_is_restarted()
 #[tokio::test]
 async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothing() {
     const STILL: Duration = Duration::from_secs(5);
-    const MESSAGES: usize = 160;
-    const BODY: usize = 600_000;
+    const MESSAGES: usize = 100;
+    const BODY: usize = 900_000;
     /// What may wait for the log, what may be read, and the copies that are on their way to the database.
     const MOST_MIB: u64 = 256;
     // The lease runs out meanwhile: nobody else is there to take over what the node holds.
