@@ -58,7 +58,7 @@ async fn ask(app: &App, instance: &ConnectorInstance, row: &OauthToken) -> Resul
     let entry = super::super::catalog_entry(&instance.catalog_id).map_err(ours)?;
     let config = super::super::config(app, instance).map_err(ours)?;
     let client = client(entry, &config).map_err(ours)?;
-    let (_, former) = tokens::open(app, row).map_err(ours)?;
+    let former = tokens::open(app, row).map_err(ours)?.refresh;
     let request = match (client.grant(), &former) {
         (Grant::ClientCredentials, _) => client.own(),
         (Grant::AuthorizationCode, Some(former)) => client.refresh(former.expose()),

@@ -79,9 +79,16 @@ pub(super) fn row(
     }
 }
 
-/// The access and the refresh token of a row.
-pub(super) fn open(app: &App, row: &OauthToken) -> Result<(Option<Secret<String>>, Option<Secret<String>>), Error> {
-    let Some(sealed) = &row.tokens else { return Ok((None, None)) };
+/// The tokens of a row.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub access: Option<Secret<String>>,
+    pub refresh: Option<Secret<String>>,
+}
+
+/// Opens the tokens of a row.
+pub(super) fn open(app: &App, row: &OauthToken) -> Result<Opened, Error> {
+    let Some(sealed) = &row.tokens else { return Ok(Opened::default()) };
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(instance.id = %row.instance_id, error = %error, "the tokens of a connector cannot be read");
         Error::internal()
@@ -89,13 +96,13 @@ pub(super) fn open(app: &App, row: &OauthToken) -> Result<(Option<Secret<String>
     let plain = app.sealer.open(sealed, &seal_context(&row.instance_id)).map_err(|error| failed(&error))?;
     let tokens: Value = serde_json::from_slice(&plain).map_err(|_| failed(&"they are no JSON"))?;
     let token = |name: &str| tokens[name].as_str().map(|token| Secret::new(token.to_owned()));
-    Ok((token("access"), token("refresh")))
+    Ok(Opened { access: token("access"), refresh: token("refresh") })
 }
 
 /// The access token that an instance's calls carry.
 pub async fn access_token(app: &App, db: &mut Db, id: &InstanceId) -> Result<Option<Secret<String>>, Error> {
     match oauth_token::get(db, id).await? {
-        Some(row) => Ok(open(app, &row)?.0),
+        Some(row) => Ok(open(app, &row)?.access),
         None => Ok(None),
     }
 }
