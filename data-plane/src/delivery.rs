@@ -74,7 +74,7 @@ pub(crate) async fn attempt(tools: &Tools<'_>, lease: &Lease, work: &mut Work) -
         Ok(()) => Some(run.trace.end(Outcome::Delivered, run.output, None)),
         Err(End::Filtered) => Some(run.trace.end(Outcome::Filtered, None, None)),
         Err(End::Failed { failure, answer }) => {
-            let outcome = retry::decide(run.work, tools.program.plan(), &failure, answer.as_ref(), Timestamp::now());
+            let outcome = retry::decide(run.work, tools.program.plan(), &failure, answer.as_deref(), Timestamp::now());
             Some(run.trace.end(outcome, run.output, Some(failure)))
         }
         Err(End::Waits { due }) => Some(run.trace.given_back(due)),
@@ -112,7 +112,7 @@ enum End {
     /// The flow's condition was false.
     Filtered,
     /// `answer` is that of the call that failed, where there was one.
-    Failed { failure: Failure, answer: Option<Response> },
+    Failed { failure: Failure, answer: Option<Box<Response>> },
     /// It cannot go on before `due`, for no fault of the message: no attempt is counted.
     Waits { due: Timestamp },
     /// The message belongs to another.

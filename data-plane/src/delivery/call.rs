@@ -75,7 +75,7 @@ impl Run<'_> {
         self.trace.exchange(called.stage, called.name, begun, shown, response, error);
         match (answer, failure) {
             (Ok(answer), None) => Ok(answer),
-            (answer, Some(failure)) => Err(End::Failed { failure, answer: answer.ok() }),
+            (answer, Some(failure)) => Err(End::Failed { failure, answer: answer.ok().map(Box::new) }),
             (Err(error), None) => Err(End::Failed { failure: super::configuration(&error.to_string()), answer: None }),
         }
     }
