@@ -9,6 +9,7 @@ pub mod memory;
 pub mod nginx;
 pub mod oauth_provider;
 pub mod python;
+pub mod relay;
 pub mod rest;
 pub mod split;
 pub mod target;

@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the fault suite once more, with many kills where the suite has few. Each round has its own seed.
+//! `cargo xtask soak`: the fault suite and that of scale once more, with many kills and many flows where these have few.
+//! Each round has its own seed.
 
 use anyhow::{Context, Result, bail};
 
@@ -8,6 +9,9 @@ use crate::test::FAILPOINTS;
 /// One every two seconds, for a minute.
 const KILLS: &str = "30";
 
+/// What one change is made among.
+const FLOWS: &str = "10000";
+
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`.
 pub fn run(options: &[String]) -> Result<()> {
     let (rounds, seed) = parse(options)?;
@@ -15,8 +19,9 @@ pub fn run(options: &[String]) -> Result<()> {
     for seed in seed..seed.saturating_add(rounds) {
         eprintln!("\nround with seed {seed}");
         let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);
-        test.args(["--", "planes::faults", "--nocapture", "--test-threads=1"]);
+        test.args(["--", "planes::faults", "planes::scale", "--nocapture", "--test-threads=1"]);
         test.env("KANAT_SOAK_KILLS", KILLS).env("KANAT_SOAK_SEED", seed.to_string());
+        test.env("KANAT_SOAK_FLOWS", FLOWS);
         command::run(test)?;
     }
     Ok(())

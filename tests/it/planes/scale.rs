@@ -2,4 +2,5 @@
 
 mod flows;
 mod front_proxy;
+mod one_change;
 mod reconnect;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kanat_tests::rest::text;
 use kanat_tests::{Answer, Rest};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -13,10 +14,13 @@ const CALLERS: usize = 8;
 /// A deployed flow.
 #[derive(Debug, Clone)]
 pub struct Deployed {
-    id: String,
+    pub id: String,
+    pub webhook: String,
+    name: String,
 }
 
-fn definition(name: &str) -> String {
+/// The definition of a flow, which says how often it was changed.
+pub fn definition(name: &str, changes: usize) -> String {
     format!(
         "flow: {name}
 version: 1
@@ -29,6 +33,7 @@ target:
 when: source.total > 0
 mapping:
   order_id: source.id | required
+  revision: \"{changes}\"
   placed_on: source.placed_at | date(YYYY-MM-DD)
   currency: source.currency | uppercase | default(EUR)
   customer.name: source.customer.name | trim
@@ -45,6 +50,15 @@ on_error:
     )
 }
 
+/// What its webhook takes.
+pub fn order() -> serde_json::Value {
+    json!({
+        "id": "SO-1", "placed_at": "2026-10-05T08:15:00Z", "currency": "eur", "total": 149.5,
+        "customer": { "id": "C-204", "name": "Anna Vogel", "email": "Anna.Vogel@example.com" },
+        "ship_to": { "street": "Lindenweg 4", "city": "Potsdam", "country": "de" }
+    })
+}
+
 /// Makes and deploys this many.
 pub async fn deploy(api: &Rest, count: usize) -> Vec<Deployed> {
     let next = Arc::new(AtomicUsize::new(0));
@@ -59,8 +73,8 @@ pub async fn deploy(api: &Rest, count: usize) -> Vec<Deployed> {
                     return made;
                 }
                 let name = format!("orders-{n}");
-                let (id, _) = api.deployed(&definition(&name)).await;
-                made.push(Deployed { id });
+                let (id, webhook) = api.deployed(&definition(&name, 0)).await;
+                made.push(Deployed { id, webhook, name });
             }
         });
     }
@@ -68,8 +82,24 @@ pub async fn deploy(api: &Rest, count: usize) -> Vec<Deployed> {
 }
 
 impl Deployed {
+    /// Changes the draft.
+    pub async fn change(&self, api: &Rest, changes: usize) {
+        let body = json!({ "yamlConfig": definition(&self.name, changes) });
+        api.put(&format!("/api/v1/flows/{}", self.id), &body).await.expect(200);
+    }
+
     /// Puts the draft into service.
     pub async fn deploy(&self, api: &Rest) -> Answer {
         api.post(&format!("/api/v1/flows/{}/deploy", self.id), &json!({})).await
     }
+}
+
+/// The version that a message was accepted under.
+pub async fn version_of(api: &Rest, message: &str) -> u64 {
+    api.message(message).await["flowVersion"].as_u64().expect("a message has the version of its flow")
+}
+
+/// The version that a deploy made.
+pub fn version(deployed: &serde_json::Value) -> u64 {
+    deployed["version"].as_u64().unwrap_or_else(|| panic!("{} has no version", text(&deployed["id"])))
 }
