@@ -11,7 +11,7 @@ use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
 use crate::app::App;
-use crate::jobs::{batch_jobs, oauth_refresh, observations, retention, schedule_outcomes, schedules};
+use crate::jobs::{batch_jobs, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes};
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
@@ -72,6 +72,7 @@ impl ControlPlane {
         if let Some(keep) = options.retention {
             app.hub.run_until_stopped(retention::run(app.store.clone(), Arc::clone(&app.log), keep));
         }
+        app.hub.run_until_stopped(unseen_nodes::run(app.store.clone()));
         app.hub.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));

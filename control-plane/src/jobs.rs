@@ -3,6 +3,8 @@
 pub mod batch_jobs;
 pub mod oauth_refresh;
 pub mod observations;
+pub mod hourly;
 pub mod retention;
 pub mod schedule_outcomes;
 pub mod schedules;
+pub mod unseen_nodes;

@@ -62,7 +62,7 @@ impl Options {
             memory: 256 << 20,
             lease: Duration::from_secs(30),
             poll_answer: 16 << 20,
-            build: kanat_failpoint::text("node.build").unwrap_or(env!("CARGO_PKG_VERSION")).to_owned(),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
             adapters: kanat_script::Options::default(),
         }
     }
@@ -176,7 +176,7 @@ fn client_options(options: &Options) -> plans::client::Options {
     plans::client::Options {
         node_id: options.node_id.clone(),
         boot_id: BootId::generate(),
-        build: options.build.clone(),
+        build: kanat_failpoint::text("node.build").map_or_else(|| options.build.clone(), str::to_owned),
         address: options.address.clone(),
         environments: options.environments.clone(),
         data_dir: options.data_dir.clone(),

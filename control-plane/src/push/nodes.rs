@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How long a node that went away stays listed.
-const LISTED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const LISTED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A node as it last was.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 //! printed. `cargo xtask soak` runs the same tests for longer.
 
 mod database;
+mod deploys;
 mod kept;
 mod live;
 mod nodes;
