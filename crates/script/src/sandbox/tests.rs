@@ -1,3 +1,5 @@
+//! What code does in the sandbox: its output, its errors, its state, and what ends it.
+
 use super::*;
 use crate::failure::Position;
 

@@ -1,3 +1,5 @@
+//! Adapters as resources: found by name and id, refused alone, waited for by the flows that name them.
+
 use kanat_model::id::EnvironmentId;
 use kanat_proto::plan::v1::Adapter as AdapterPlan;
 
