@@ -96,7 +96,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
     connector_instance::insert(change.db(), &instance).await?;
-    oauth::config_changed(app, change.db(), &instance, &new.config).await?;
+    oauth::config_changed(change.db(), &instance, &new.config).await?;
     publish(&mut change, app, &instance, config).await?;
     let seen = seen(change.db(), instance).await?;
     change.commit(seen).await
@@ -145,7 +145,7 @@ pub async fn update(
     instance.updated_at = Timestamp::now();
     connector_instance::update(change.db(), &mut instance).await?;
     if merged != stored {
-        oauth::config_changed(app, change.db(), &instance, &merged).await?;
+        oauth::config_changed(change.db(), &instance, &merged).await?;
     }
     publish(&mut change, app, &instance, text).await?;
     let seen = seen(change.db(), instance).await?;
