@@ -1,9 +1,9 @@
 //! Work that comes due on a clock of the control plane's own. Of several control planes on one database, one does it.
 
 pub mod batch_jobs;
+pub mod hourly;
 pub mod oauth_refresh;
 pub mod observations;
-pub mod hourly;
 pub mod retention;
 pub mod schedule_outcomes;
 pub mod schedules;

@@ -180,8 +180,8 @@ async fn an_id_of_another_environment_does_not_exist() {
             "Flow" => &flow,
             "Message" => &message,
             "LookupTable" => &table,
-            "BatchJob" => &job,
             "Adapter" => &adapter,
+            "BatchJob" => &job,
             "Schedule" => &schedule,
             _ => &instance,
         };
