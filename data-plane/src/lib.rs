@@ -11,8 +11,8 @@ mod monitor;
 mod node;
 mod observed;
 mod pipeline;
-mod poll;
 pub mod plans;
+mod poll;
 mod service;
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::observed::Observer;
 use crate::plans::{Flow, Plans, Runnable, Snapshot};
 use cycle::{Cycle, Failure};
 use hold::Hold;
@@ -201,7 +202,8 @@ impl Poller {
             progress.next = requests.first();
         }
         let log = self.log.as_ref();
-        let cycle = Cycle { log, outbound: &self.outbound, runnable, poll, hold, requests };
+        let observer = Observer { observed: self.plans.observed(), environment: &runnable.flow.environment_id };
+        let cycle = Cycle { log, outbound: &self.outbound, runnable, poll, hold, requests, observer };
         let done = cycle.run(state, progress).await;
         if done.is_ok()
             && !poll.record_id.is_empty()

@@ -79,7 +79,8 @@ async fn every_example_runs_as_it_says() {
         let mut sent = target.received()[before..].to_vec();
         if let Ok(steps) = std::fs::read_to_string(file(".steps.json")) {
             let delivered = sent.split_off(sent.len() - 1);
-            let called = |call: &Received| json!({ "call": format!("{} {}", call.method, call.path), "body": call.json() });
+            let called =
+                |call: &Received| json!({ "call": format!("{} {}", call.method, call.path), "body": call.json() });
             let called: Vec<Value> = sent.iter().map(called).collect();
             assert_eq!(Value::Array(called), serde_json::from_str::<Value>(&steps).unwrap(), "{name}");
             sent = delivered;

@@ -18,6 +18,7 @@ use super::records::Page;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
 use crate::delivery::retry_after;
+use crate::observed::{Ended, Observer};
 use crate::plans::Runnable;
 
 /// From the first byte of a connection to the last of an answer.
@@ -37,6 +38,8 @@ pub(super) struct Cycle<'a> {
     pub poll: &'a Poll,
     pub hold: &'a Hold,
     pub requests: Requests,
+    /// Who is told what the endpoint answers.
+    pub observer: Observer<'a>,
 }
 
 /// Why a cycle ended before its last page, in words without secrets.
@@ -63,6 +66,7 @@ impl Cycle<'_> {
         loop {
             let answer = self.ask(&progress.next).await?;
             let body = text(&answer.body)?;
+            self.observe(&answer);
             let records = page::records(body, &self.poll.records_path)?;
             let now = Timestamp::now();
             let page = Page {
@@ -97,6 +101,16 @@ impl Cycle<'_> {
         let cursor = progress.cursor.or_else(|| state.cursor.clone());
         let last_success_at = Some(progress.began_at);
         Ok((State { cursor, last_success_at, progress: None, ..state.clone() }, taken))
+    }
+
+    /// Tells what a page looks like, under the path that it was asked for by.
+    fn observe(&self, answer: &Answer) {
+        let instance = &self.runnable.flow.plan().source_instance;
+        if !instance.is_empty() {
+            let endpoint = format!("{} {}", self.requests.method, answer.url.path());
+            self.observer.called(instance, Ended::Well);
+            self.observer.answered(instance, &endpoint, &answer.body);
+        }
     }
 
     /// Asks for a page until it is answered with other than "later".

@@ -1,4 +1,4 @@
-//! API keys.
+//! What the store keeps of API keys.
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, ApiKeyId};

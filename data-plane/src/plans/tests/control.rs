@@ -206,7 +206,13 @@ pub fn flow(plan: &FlowPlan) -> Resource {
 
 pub fn instance(id: &str) -> Resource {
     let config = r#"{"base_url":"https://example.com","auth":"none"}"#.to_owned();
-    let instance = ConnectorInstance { id: id.to_owned(), name: id.to_owned(), catalog_id: "http".to_owned(), config, ..Default::default() };
+    let instance = ConnectorInstance {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        catalog_id: "http".to_owned(),
+        config,
+        ..Default::default()
+    };
     resource(Kind::ConnectorInstance, id, &instance)
 }
 
