@@ -69,7 +69,8 @@ mod tests {
         seen(&store, "node_gone", now.before(LISTED + Duration::from_secs(60))).await;
         seen(&store, "node_away", now.before(LISTED - Duration::from_secs(3_600))).await;
         seen(&store, "node_here", now).await;
-        let looking = tokio::spawn(run(store.clone()));
+        let mut looking = tokio::task::JoinSet::new();
+        looking.spawn(run(store.clone()));
         let left = loop {
             let nodes = node::all(&mut store.read().await.unwrap()).await.unwrap();
             if nodes.len() < 3 {
@@ -77,7 +78,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         };
-        looking.abort();
+        looking.shutdown().await;
         let left: Vec<_> = left.iter().map(|node| (node.id.as_str(), node.environments.len())).collect();
         assert_eq!(left, [("node_here", 1), ("node_away", 1)]);
     }

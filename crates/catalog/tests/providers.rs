@@ -1,6 +1,8 @@
 //! What goes out for actions, whole: method, address, headers and body, with an instance's credentials. All actions of
 //! the spec's two connectors, and of the others those that put their params in ways of their own.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
+
 use http::HeaderMap;
 use kanat_catalog::{Instance, entry};
 use serde_json::{Value, json};

@@ -22,7 +22,7 @@ fn claim(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> PollCl
 }
 
 async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (i64, Bytes) {
-    match subject.log.claim_poll(&claim(subject, flow, version, seconds)).await.unwrap() {
+    match subject.log.claim_poll(&claim(subject, flow, version, seconds)).await.expect("the log answers") {
         PollClaimed::Taken { token, state } => (token, state),
         PollClaimed::Later(at) => panic!("not before {at}"),
     }
@@ -41,11 +41,14 @@ pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
     let (token, state) = take(&subject, &flow, 1, 0).await;
     assert!(state.is_empty());
     for seconds in [0, 29] {
-        let refused = other.log.claim_poll(&claim(&other, &flow, 1, seconds)).await.unwrap();
+        let refused = other.log.claim_poll(&claim(&other, &flow, 1, seconds)).await.expect("the log answers");
         assert_eq!(refused, PollClaimed::Later(at(30)));
     }
-    assert_eq!(subject.log.keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}")).await.unwrap(), Settled::Done);
-    let refused = other.log.claim_poll(&claim(&other, &flow, 1, 299)).await.unwrap();
+    assert_eq!(
+        subject.log.keep_poll(&left(&subject, &flow, token, 300, "{\"a\":1}")).await.expect("the log answers"),
+        Settled::Done
+    );
+    let refused = other.log.claim_poll(&claim(&other, &flow, 1, 299)).await.expect("the log answers");
     assert_eq!(refused, PollClaimed::Later(at(300)));
     let (_, state) = take(&other, &flow, 1, 300).await;
     assert_eq!(state, "{\"a\":1}");
@@ -60,15 +63,18 @@ pub async fn takes_a_poll_over_when_its_holder_is_silent(harness: &dyn Harness) 
     let other = subject.beside().await;
     let (token, _) = take(&subject, &flow, 1, 0).await;
     let kept = Poll { held_until: at(45), ..left(&subject, &flow, token, 0, "page 2") };
-    assert_eq!(subject.log.keep_poll(&kept).await.unwrap(), Settled::Done);
+    assert_eq!(subject.log.keep_poll(&kept).await.expect("the log answers"), Settled::Done);
     let renewed = Poll { held_until: at(60), state: None, ..kept };
-    assert_eq!(subject.log.keep_poll(&renewed).await.unwrap(), Settled::Done);
-    assert_eq!(other.log.claim_poll(&claim(&other, &flow, 1, 59)).await.unwrap(), PollClaimed::Later(at(60)));
+    assert_eq!(subject.log.keep_poll(&renewed).await.expect("the log answers"), Settled::Done);
+    assert_eq!(
+        other.log.claim_poll(&claim(&other, &flow, 1, 59)).await.expect("the log answers"),
+        PollClaimed::Later(at(60))
+    );
     let (_, state) = take(&other, &flow, 1, 60).await;
     assert_eq!(state, "page 2");
     // The former holder writes nothing any more.
     let late = left(&subject, &flow, token, 900, "late");
-    assert_eq!(subject.log.keep_poll(&late).await.unwrap(), Settled::Fenced);
+    assert_eq!(subject.log.keep_poll(&late).await.expect("the log answers"), Settled::Fenced);
     assert_eq!(take(&subject, &flow, 1, 90).await.1, "page 2");
     subject.close().await;
 }
@@ -77,8 +83,14 @@ pub async fn polls_a_later_version_at_once(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let (token, _) = take(&subject, &flow, 1, 0).await;
-    assert_eq!(subject.log.keep_poll(&left(&subject, &flow, token, 300, "x")).await.unwrap(), Settled::Done);
-    assert_eq!(subject.log.claim_poll(&claim(&subject, &flow, 1, 1)).await.unwrap(), PollClaimed::Later(at(300)));
+    assert_eq!(
+        subject.log.keep_poll(&left(&subject, &flow, token, 300, "x")).await.expect("the log answers"),
+        Settled::Done
+    );
+    assert_eq!(
+        subject.log.claim_poll(&claim(&subject, &flow, 1, 1)).await.expect("the log answers"),
+        PollClaimed::Later(at(300))
+    );
     take(&subject, &flow, 2, 1).await;
     subject.close().await;
 }
@@ -95,18 +107,18 @@ pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
     let log = &subject.log;
     log.note_records(&flow, vec![record("a", "1", 1, 0), record("b", "1", 1, 0), record("b", "2", 2, 0)])
         .await
-        .unwrap();
-    log.note_records(&flow, vec![record("a", "9", 2, 10)]).await.unwrap();
-    log.note_records(&elsewhere, vec![record("c", "1", 1, 0)]).await.unwrap();
+        .expect("the log answers");
+    log.note_records(&flow, vec![record("a", "9", 2, 10)]).await.expect("the log answers");
+    log.note_records(&elsewhere, vec![record("c", "1", 1, 0)]).await.expect("the log answers");
     let ids = ["a", "b", "c", "it's \"d\""].map(str::to_owned);
     let seen = async || {
-        let mut found = log.seen_records(&flow, &ids).await.unwrap();
+        let mut found = log.seen_records(&flow, &ids).await.expect("the log answers");
         found.sort_by(|one, other| one.id.cmp(&other.id));
         found
     };
     assert_eq!(seen().await, [record("a", "9", 2, 10), record("b", "2", 2, 0)]);
-    log.forget_records(&flow, at(5)).await.unwrap();
+    log.forget_records(&flow, at(5)).await.expect("the log answers");
     assert_eq!(seen().await, [record("a", "9", 2, 10)]);
-    assert_eq!(log.seen_records(&elsewhere, &ids).await.unwrap().len(), 1);
+    assert_eq!(log.seen_records(&elsewhere, &ids).await.expect("the log answers").len(), 1);
     subject.close().await;
 }

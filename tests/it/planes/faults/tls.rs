@@ -89,7 +89,7 @@ fn params(name: &str) -> CertificateParams {
 async fn answer(acceptor: TlsAcceptor, stream: TcpStream) -> std::io::Result<()> {
     let mut stream = acceptor.accept(stream).await?;
     let mut request = [0; 4096];
-    stream.read(&mut request).await?;
+    let _ = stream.read(&mut request).await?;
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await?;
     stream.shutdown().await
 }

@@ -185,5 +185,6 @@ async fn app(database: &Database) -> App {
         sealer,
         outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
         public_url: crate::PublicUrl::default(),
+        adapters: kanat_script::Pool::new(kanat_script::Options::default()),
     }
 }

@@ -53,6 +53,7 @@ impl Fixture {
             sealer,
             outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
             public_url: crate::PublicUrl::default(),
+            adapters: kanat_script::Pool::new(kanat_script::Options::default()),
         };
         let caller = Caller {
             account_id: environment.account_id,
