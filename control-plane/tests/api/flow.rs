@@ -222,12 +222,11 @@ async fn a_wrong_definition_is_refused_with_every_error() {
 async fn what_nodes_cannot_run_yet_is_said_in_plain_words() {
     let plane = TestPlane::start().await;
     surroundings(&plane).await;
-    let scheduled =
-        ORDERS.replace("{ trigger: webhook }", "{ connector: erp, trigger: schedule, schedule: '0 6 * * *' }");
-    let flow = create(&plane, &scheduled).await;
+    let published = ORDERS.replace("trigger: webhook", "trigger: api");
+    let flow = create(&plane, &published).await;
     let refused = deploy(&plane, &flow.id).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unimplemented);
-    assert!(refused.message().contains("schedule"), "{}", refused.message());
+    assert!(refused.message().contains("trigger api"), "{}", refused.message());
 }
 
 #[tokio::test]
