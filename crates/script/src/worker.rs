@@ -23,7 +23,7 @@ const NICE: i32 = 5;
 /// Memory of the process beside what the engine counts, and for frames.
 const BESIDE: u64 = 768 << 20;
 
-/// Serves standard input and output until they end. The arguments are those of [`arguments`].
+/// Serves standard input and output until they end. The arguments are those of `arguments`.
 pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let numbers: Vec<u64> = arguments.filter_map(|argument| argument.parse().ok()).collect();
     let [memory, cpu] = numbers[..] else { return ExitCode::from(2) };
