@@ -15,11 +15,25 @@ pub enum Kind {
     ConnectorInstance,
     /// A `kanat.plan.v1.Adapter`.
     Adapter,
+    /// A `kanat.plan.v1.PublishedApi`.
+    PublishedApi,
+    /// A `kanat.plan.v1.ConsumerKey`.
+    ConsumerKey,
+    /// A `kanat.plan.v1.EnvironmentSettings`.
+    Environment,
 }
 
 impl Kind {
     /// Every kind that there is.
-    pub const ALL: &'static [Self] = &[Self::Flow, Self::LookupTable, Self::ConnectorInstance, Self::Adapter];
+    pub const ALL: &'static [Self] = &[
+        Self::Flow,
+        Self::LookupTable,
+        Self::ConnectorInstance,
+        Self::Adapter,
+        Self::PublishedApi,
+        Self::ConsumerKey,
+        Self::Environment,
+    ];
 
     /// The word that ids begin with.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +42,9 @@ impl Kind {
             Self::LookupTable => "lookup_table",
             Self::ConnectorInstance => "connector_instance",
             Self::Adapter => "adapter",
+            Self::PublishedApi => "published_api",
+            Self::ConsumerKey => "consumer_key",
+            Self::Environment => "environment",
         }
     }
 

@@ -186,7 +186,9 @@ impl Applied {
                 let kind = adapter::Kind::parse(&kind).ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
                 Ok(Compiled::Adapter(Arc::new(Adapter { id: own, name, version, kind, script: Script::new(code) })))
             }
-            None => Err("this build knows no resource of that kind".to_owned()),
+            Some((Kind::PublishedApi | Kind::ConsumerKey | Kind::Environment, _)) | None => {
+                Err("this build knows no resource of that kind".to_owned())
+            }
         }
     }
 
