@@ -10,6 +10,7 @@ mod list;
 mod order;
 mod person;
 mod poll;
+mod quota;
 mod retain;
 mod settle;
 mod subject;
@@ -27,6 +28,7 @@ pub use self::list::*;
 pub use self::order::*;
 pub use self::person::*;
 pub use self::poll::*;
+pub use self::quota::*;
 pub use self::retain::*;
 pub use self::settle::*;
 pub use self::subject::{Subject, leased, message, ordered, settlement, tenant};
@@ -97,6 +99,12 @@ macro_rules! message_log_contract {
             takes_a_poll_over_when_its_holder_is_silent
             polls_a_later_version_at_once
             knows_the_records_that_a_flow_has_seen
+            never_lets_in_more_than_a_key_allows
+            gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_many
+            takes_an_exchange_that_is_sent_again_once
+            adds_up_how_often_keys_were_used
+            counts_on_after_a_reopening
+            knows_how_many_nodes_there_are
             refuses_writes_after_it_was_closed
         }
     };

@@ -9,15 +9,15 @@ use tokio::sync::watch;
 
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessagePage, NewMessage, Poll,
-    PollClaim, PollClaimed, Position, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord,
-    Waiting,
+    PollClaim, PollClaimed, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant,
+    TraceRecord, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
 ///
 /// A call that writes returns when its effect is on disk. One that fails has had no effect.
 #[async_trait::async_trait]
-pub trait MessageLog: Send + Sync + 'static {
+pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// Keeps a message. [`Error::Full`] at once, without waiting, when the disk or the queue is full.
     async fn append(&self, message: NewMessage) -> Result<Appended, Error>;
 

@@ -21,6 +21,7 @@ mod person;
 mod plan;
 mod poll;
 mod queue;
+mod quota;
 mod read;
 mod retain;
 mod row;
@@ -42,7 +43,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
+use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -60,9 +61,9 @@ use self::queue::{Ends, Queue, closed, unexpected};
 use self::shared::Shared;
 use self::writer::{Connector, Context, Writer};
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessageLog, MessagePage,
-    NewMessage, Poll, PollClaim, PollClaimed, Position, SavedPlan, SeenRecord, Settled, Settlement, Stats,
-    StepCheckpoint, Tenant, TraceRecord, Waiting,
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
+    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, Position, Quotas, SavedPlan, SeenRecord,
+    Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// A message log in one schema of a database, which any number of processes may have open.
@@ -168,6 +169,20 @@ async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Repl
             // Fails only when the log is closed, and then the caller learns that.
             let _ = context.doubts.send(Doubt::new(trail, vec![outcome]));
         }
+    }
+}
+
+#[async_trait::async_trait]
+impl Quotas for PostgresLog {
+    async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
+        if exchange.asks.is_empty() {
+            return quota::look(&self.readers).await.map_err(outward);
+        }
+        quota::exchange(&self.workers, exchange).await.map_err(outward)
+    }
+
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+        quota::usage(&self.readers, keys).await.map_err(outward)
     }
 }
 

@@ -16,6 +16,7 @@ mod person;
 mod plan;
 mod poll;
 mod queue;
+mod quota;
 mod read;
 mod retain;
 mod row;
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
+use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
 use rusqlite::Connection;
 use sqlx::SqlitePool;
 use tokio::sync::{Mutex, watch};
@@ -50,9 +51,9 @@ use self::queue::{Queue, unexpected};
 use self::shared::Shared;
 use self::writer::Writer;
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessageLog, MessagePage,
-    NewMessage, Poll, PollClaim, PollClaimed, Position, SavedPlan, SeenRecord, Settled, Settlement, Stats,
-    StepCheckpoint, Tenant, TraceRecord, Waiting,
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
+    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, Position, Quotas, SavedPlan, SeenRecord,
+    Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -116,6 +117,23 @@ fn connect(path: &Path, options: &Options) -> Result<Opened, Error> {
     let last_seq = schema::last_seq(&conn)?;
     let (checkpoints, mover) = checkpoint::start(&conn, path, options)?;
     Ok(Opened { conn, checkpoints, mover, last_seq })
+}
+
+#[async_trait::async_trait]
+impl Quotas for SqliteLog {
+    async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
+        if exchange.asks.is_empty() {
+            return quota::look(&self.reader).await;
+        }
+        match self.queue.submit(Work::Exchange(Box::new(exchange.clone()))).await? {
+            Effect::Exchanged(exchanged) => Ok(exchanged),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+        quota::usage(&self.reader, keys).await
+    }
 }
 
 #[async_trait::async_trait]

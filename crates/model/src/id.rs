@@ -72,6 +72,8 @@ ids! {
     ScheduleId = "sch";
     BatchJobId = "bat";
     ApiKeyId = "key";
+    PublishedApiId = "api";
+    ConsumerKeyId = "ck";
     /// A data-plane node, kept in its data folder.
     NodeId = "node";
     /// One start of a node; leases belong to it, so that a restarted node cannot be taken for its former self.

@@ -6,7 +6,7 @@ use super::failure::outward;
 use super::options::Connecting;
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -141,6 +141,23 @@ CREATE TABLE seen_records (
     PRIMARY KEY (flow_id, id)
 );
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
+"#;
+
+/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange of a node's boot. Rows
+/// of keys in use are written every second, and stay on their pages.
+const QUOTAS: &str = r#"
+CREATE TABLE quotas (
+    key_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    ledger TEXT NOT NULL,
+    request_count BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE quota_turns (
+    owner TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    turn BIGINT NOT NULL,
+    at BIGINT NOT NULL
+) WITH (fillfactor = 50);
 "#;
 
 /// The second number of the lock under which tables are made and dropped.

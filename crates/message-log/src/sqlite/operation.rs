@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::inbox::Inbox;
 use crate::{
-    Appended, Error, Lease, NewMessage, Poll, PollClaim, PollClaimed, SavedPlan, SeenRecord, Settled, StepCheckpoint,
-    Tenant,
+    Appended, Error, Exchange, Exchanged, Lease, NewMessage, Poll, PollClaim, PollClaimed, SavedPlan, SeenRecord,
+    Settled, StepCheckpoint, Tenant,
 };
 
 /// One thing to do, as part of some transaction.
@@ -52,6 +52,10 @@ pub(super) enum Work {
     ForgetRecords {
         flow_id: FlowId,
         before: Timestamp,
+    },
+    Exchange(Box<Exchange>),
+    DropTurns {
+        older_than: Timestamp,
     },
     /// Finished messages from one seq to another.
     DropMessages {
@@ -115,6 +119,7 @@ pub(super) enum Effect {
     /// What the claimer now holds.
     Claimed(Vec<Lease>),
     Polled(PollClaimed),
+    Exchanged(Exchanged),
     Done,
     Count(u64),
     /// It could not be done in the message's state.
@@ -166,6 +171,8 @@ impl Work {
             Self::Claim(_)
             | Self::ClaimPoll(_)
             | Self::ForgetRecords { .. }
+            | Self::Exchange(_)
+            | Self::DropTurns { .. }
             | Self::Retry { .. }
             | Self::Discard { .. }
             | Self::OpenLease { .. }

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -130,6 +130,22 @@ CREATE TABLE seen_records (
     PRIMARY KEY (flow_id, id)
 ) WITHOUT ROWID;
 CREATE INDEX seen_records_age ON seen_records (flow_id, seen_at);
+";
+
+/// `ledger` is what is known of a key's limits; empty when it has none. `turn` is the last exchange of a node's boot.
+const QUOTAS: &str = "
+CREATE TABLE quotas (
+    key_id TEXT NOT NULL PRIMARY KEY,
+    ledger TEXT NOT NULL,
+    request_count BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE quota_turns (
+    owner TEXT NOT NULL PRIMARY KEY,
+    turn BIGINT NOT NULL,
+    at BIGINT NOT NULL
+) WITHOUT ROWID;
 ";
 
 pub(super) const LAST_SEQ: &str = "

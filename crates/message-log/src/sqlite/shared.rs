@@ -72,6 +72,7 @@ impl Shared {
                 Effect::Appended(Appended::Duplicate(_))
                 | Effect::Settled(Settled::Fenced)
                 | Effect::Polled(_)
+                | Effect::Exchanged(_)
                 | Effect::Done
                 | Effect::Count(_)
                 | Effect::Refused(_) => {}
@@ -101,6 +102,8 @@ impl Work {
             | Self::KeepPoll(_)
             | Self::NoteRecords { .. }
             | Self::ForgetRecords { .. }
+            | Self::Exchange(_)
+            | Self::DropTurns { .. }
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }

@@ -5,7 +5,7 @@ use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
 
 use super::operation::{Effect, Operation, Work};
-use super::{append, change, lease, person, plan, poll, retain, step};
+use super::{append, change, lease, person, plan, poll, quota, retain, step};
 use crate::{Lease, NewMessage, Settled};
 
 /// A transaction under way.
@@ -109,6 +109,8 @@ fn single(tx: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<Effect> {
         Work::KeepPoll(kept) => poll::keep(tx, kept),
         Work::NoteRecords { flow_id, records } => poll::note(tx, flow_id, records),
         Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
+        Work::Exchange(exchange) => quota::exchange(tx, exchange),
+        Work::DropTurns { older_than } => quota::drop_turns(tx, *older_than),
         Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),
         Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
         Work::DropPlan { flow_id, version, checked_at } => plan::drop(tx, flow_id, *version, *checked_at),

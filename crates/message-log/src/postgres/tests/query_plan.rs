@@ -11,7 +11,7 @@ use super::Place;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, change, claim, events, keys, lease, list, person, plan, poll, read, retain, step, witness,
+    append, change, claim, events, keys, lease, list, person, plan, poll, quota, read, retain, step, witness,
 };
 use crate::{Cursor, EventQuery, Filter, Position, Tenant};
 
@@ -92,6 +92,9 @@ async fn no_statement_reads_a_whole_table() {
         poll::KEEP,
         poll::NOTE,
         poll::SEEN,
+        quota::LEDGERS,
+        quota::SAVE,
+        quota::USAGE,
         read::CONTENT,
         read::GET,
         read::TRACE,

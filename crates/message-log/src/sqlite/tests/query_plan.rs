@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
 use super::File;
 use crate::contract::Harness;
-use crate::sqlite::{append, change, claim, events, list, person, plan, poll, read, retain, schema, step};
+use crate::sqlite::{append, change, claim, events, list, person, plan, poll, quota, read, retain, schema, step};
 use crate::{EventQuery, Filter, Tenant};
 
 const TABLES: &[&str] = &[
@@ -17,6 +17,7 @@ const TABLES: &[&str] = &[
     "dedupe",
     "polls",
     "seen_records",
+    "quotas",
     "m",
     "b",
     "t",
@@ -82,6 +83,9 @@ async fn no_statement_reads_a_whole_table() {
         poll::KEEP,
         poll::NOTE,
         poll::SEEN,
+        quota::LEDGER,
+        quota::SAVE,
+        quota::USAGE,
         read::CONTENT,
         read::GET,
         read::TRACE,

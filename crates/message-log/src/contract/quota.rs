@@ -1,0 +1,126 @@
+//! Promises about the limits of consumer keys.
+
+use futures::future::join_all;
+use kanat_model::Timestamp;
+use kanat_model::id::ConsumerKeyId;
+
+use super::Harness;
+use super::subject::Subject;
+use crate::quota::TOKEN;
+use crate::{Ask, Exchange, Exchanged, Gain};
+
+fn exchange(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Exchange {
+    Exchange { node: subject.node.clone(), owner: subject.boot.clone(), turn, asks }
+}
+
+async fn gains(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Vec<Gain> {
+    let asked = exchange(subject, turn, asks);
+    match subject.log.exchange(&asked).await.expect("the log answers") {
+        Exchanged::Done { gains, .. } => gains,
+        Exchanged::Repeated => panic!("turn {turn} was not taken before"),
+    }
+}
+
+async fn gain(subject: &Subject, turn: i64, ask: Ask) -> Gain {
+    gains(subject, turn, vec![ask]).await.remove(0)
+}
+
+/// Calls of a key, of which so many a day are let in.
+fn calls(key: &ConsumerKeyId, per_day: u64, calls: u32) -> Ask {
+    Ask { calls, wanted: Some(0), ..Ask::new(key.clone(), 0, per_day) }
+}
+
+pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let mut nodes = vec![subject.beside().await, subject.beside().await];
+    nodes.push(subject);
+    let key = ConsumerKeyId::generate();
+    let asks = nodes.iter().map(async |node| {
+        let mut admitted = 0;
+        for turn in 1..=20 {
+            admitted += gain(node, turn, calls(&key, 100, 3)).await.admitted;
+        }
+        admitted
+    });
+    assert_eq!(join_all(asks).await.iter().sum::<u32>(), 100);
+    nodes[0].close().await;
+}
+
+pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_many(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let key = ConsumerKeyId::generate();
+    let ask = |held, wanted| Ask { held, wanted, ..Ask::new(key.clone(), 10, 0) };
+    let alone = gain(&subject, 1, Ask { calls: 1, ..ask(0, Some(1)) }).await;
+    assert_eq!((alone.admitted, alone.share, alone.tokens), (1, 10, 9 * TOKEN));
+    let other = subject.beside().await;
+    assert_eq!(gain(&other, 1, Ask { calls: 1, ..ask(0, Some(5)) }).await.admitted, 0);
+    assert_eq!(gain(&subject, 2, ask(10, Some(5))).await.target, 5);
+    let back = Ask { tokens_back: 4 * TOKEN, ..ask(5, Some(5)) };
+    assert_eq!(gain(&subject, 3, back).await.share, 5);
+    assert_eq!(gain(&other, 2, Ask { calls: 1, ..ask(0, Some(5)) }).await.admitted, 1);
+    subject.close().await;
+}
+
+pub async fn takes_an_exchange_that_is_sent_again_once(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let key = ConsumerKeyId::generate();
+    let used_at = Timestamp::from_millis(1_769_860_800_000);
+    let ask = Ask { used: 3, last_used_at: Some(used_at), ..calls(&key, 10, 4) };
+    assert_eq!(gain(&subject, 7, ask.clone()).await.day_left, 6);
+    for turn in [7, 6] {
+        let again = subject.log.exchange(&exchange(&subject, turn, vec![ask.clone()])).await;
+        assert_eq!(again.expect("the log answers"), Exchanged::Repeated);
+    }
+    let usage = subject.log.key_usage(std::slice::from_ref(&key)).await.expect("the log answers");
+    assert_eq!((usage.len(), usage[0].request_count, usage[0].last_used_at), (1, 3, used_at));
+    assert_eq!(gain(&subject, 8, calls(&key, 10, 0)).await.day_left, 6);
+    subject.close().await;
+}
+
+pub async fn adds_up_how_often_keys_were_used(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let (key, unlimited, unused) = (ConsumerKeyId::generate(), ConsumerKeyId::generate(), ConsumerKeyId::generate());
+    let used = |key: &ConsumerKeyId, used, at| Ask {
+        used,
+        last_used_at: Some(Timestamp::from_millis(at)),
+        ..Ask::new(key.clone(), 0, 0)
+    };
+    gains(&subject, 1, vec![used(&key, 5, 2_000), used(&unlimited, 1, 1_000)]).await;
+    gains(&other, 1, vec![used(&key, 7, 1_500)]).await;
+    gains(&other, 2, vec![calls(&unused, 10, 0)]).await;
+    let keys = [unused, key.clone(), unlimited.clone(), ConsumerKeyId::new("it's \"nobody's\"")];
+    let mut usage = subject.log.key_usage(&keys).await.expect("the log answers");
+    usage.sort_by_key(|of| std::cmp::Reverse(of.request_count));
+    let found: Vec<_> = usage.iter().map(|of| (&of.key, of.request_count, of.last_used_at.as_millis())).collect();
+    assert_eq!(found, [(&key, 12, 2_000), (&unlimited, 1, 1_000)]);
+    subject.close().await;
+}
+
+pub async fn counts_on_after_a_reopening(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let key = ConsumerKeyId::generate();
+    assert_eq!(gain(&subject, 1, calls(&key, 10, 4)).await.admitted, 4);
+    // It dies without a word.
+    subject.close().await;
+    let subject = Subject::open_as(harness, subject.node.clone()).await;
+    assert_eq!(gain(&subject, 1, calls(&key, 10, 9)).await.admitted, 6);
+    subject.close().await;
+}
+
+pub async fn knows_how_many_nodes_there_are(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let nodes = async || match subject.log.exchange(&exchange(&subject, 0, Vec::new())).await {
+        Ok(Exchanged::Done { nodes, now, .. }) => {
+            assert!(now.as_millis() > 1_700_000_000_000, "{now}");
+            nodes
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(nodes().await, 1);
+    let other = subject.beside().await;
+    assert_eq!(nodes().await, 2);
+    subject.log.hand_back(&other.boot).await.expect("it is taken");
+    assert_eq!(nodes().await, 1);
+    subject.close().await;
+}

@@ -1,0 +1,133 @@
+//! The limits of consumer keys: one row a key, locked in the order of the keys while its ledger is worked on.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::ConsumerKeyId;
+use sqlx::{PgConnection, PgPool, Row};
+
+use super::append::each;
+use super::claim::database_now;
+use super::text::text;
+use crate::quota::ledger::{Asker, Ledger};
+use crate::{Ask, Exchange, Exchanged, Gain, KeyUsage};
+
+/// By then nobody sends an exchange again.
+const TURNS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) const TURN: &str = concat!(
+    "INSERT INTO quota_turns (owner, turn, at) VALUES ($1, $2, ",
+    database_now!(),
+    ")
+     ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn < excluded.turn"
+);
+
+const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < $1";
+
+/// After the locks were waited for, so that no instant is counted twice.
+const NOW_AND_NODES: &str =
+    concat!("SELECT ", database_now!(), ", (SELECT count(*) FROM leases WHERE expires_at > ", database_now!(), ")");
+
+/// Rows are made apart from all else: nobody waits for a row that does not exist yet while holding others.
+const MAKE: &str = "
+INSERT INTO quotas (key_id, ledger, request_count, last_used_at)
+SELECT v.key_id, '', 0, 0 FROM unnest($1::text[]) AS v(key_id) ORDER BY v.key_id
+ON CONFLICT (key_id) DO NOTHING";
+
+pub(super) const LEDGERS: &str = "SELECT key_id, ledger FROM quotas WHERE key_id = ANY($1) ORDER BY key_id FOR UPDATE";
+
+pub(super) const SAVE: &str = "
+UPDATE quotas AS q SET ledger = v.ledger, request_count = q.request_count + v.used,
+    last_used_at = greatest(q.last_used_at, v.last_used_at)
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS v(key_id, ledger, used, last_used_at)
+WHERE q.key_id = v.key_id";
+
+pub(super) const USAGE: &str = "
+SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id = ANY($1) AND last_used_at > 0";
+
+pub(super) async fn exchange(workers: &PgPool, exchange: &Exchange) -> Result<Exchanged, sqlx::Error> {
+    let keys = each(&exchange.asks, |ask| text(ask.key.as_str()));
+    let mut tx = workers.begin().await?;
+    let mut ledgers = lock(&mut tx, &keys).await?;
+    if ledgers.len() < keys.len() {
+        tx.rollback().await?;
+        sqlx::query(MAKE).bind(&keys).execute(workers).await?;
+        tx = workers.begin().await?;
+        ledgers = lock(&mut tx, &keys).await?;
+    }
+    let Exchange { node, owner, turn, asks } = exchange;
+    let turned = sqlx::query(TURN).bind(text(owner.as_str())).bind(turn).execute(&mut *tx).await?;
+    if turned.rows_affected() == 0 {
+        tx.rollback().await?;
+        return Ok(Exchanged::Repeated);
+    }
+    let (now, nodes) = now_and_nodes(&mut tx).await?;
+    let asker = Asker { node, owner, now, nodes };
+    let (gains, texts): (Vec<Gain>, Vec<String>) = asks
+        .iter()
+        .zip(&keys)
+        .map(|(ask, key)| {
+            let kept = ledgers.remove(key.as_ref()).unwrap_or_default();
+            let mut ledger = Ledger::read(&kept, ask.per_second, now);
+            let gain = ledger.exchange(ask, asker);
+            (gain, ledger.write())
+        })
+        .unzip();
+    save(&mut tx, asks, &keys, &texts).await?;
+    tx.commit().await?;
+    Ok(Exchanged::Done { now, nodes, gains })
+}
+
+async fn lock(
+    conn: &mut PgConnection,
+    keys: &[std::borrow::Cow<'_, str>],
+) -> Result<HashMap<String, String>, sqlx::Error> {
+    let rows = sqlx::query(LEDGERS).bind(keys).fetch_all(conn).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+async fn save(
+    conn: &mut PgConnection,
+    asks: &[Ask],
+    keys: &[std::borrow::Cow<'_, str>],
+    ledgers: &[String],
+) -> Result<(), sqlx::Error> {
+    sqlx::query(SAVE)
+        .bind(keys)
+        .bind(ledgers)
+        .bind(each(asks, |ask| i64::try_from(ask.used).unwrap_or(i64::MAX)))
+        .bind(each(asks, |ask| ask.last_used_at.map_or(0, Timestamp::as_millis)))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+async fn now_and_nodes(conn: &mut PgConnection) -> Result<(Timestamp, u32), sqlx::Error> {
+    let row = sqlx::query(NOW_AND_NODES).fetch_one(conn).await?;
+    let nodes: i64 = row.try_get(1)?;
+    Ok((Timestamp::from_millis(row.try_get(0)?), u32::try_from(nodes).unwrap_or(u32::MAX).max(1)))
+}
+
+/// How many nodes there are.
+pub(super) async fn look(readers: &PgPool) -> Result<Exchanged, sqlx::Error> {
+    let (now, nodes) = now_and_nodes(&mut *readers.acquire().await?).await?;
+    Ok(Exchanged::Done { now, nodes, gains: Vec::new() })
+}
+
+pub(super) async fn usage(readers: &PgPool, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, sqlx::Error> {
+    let rows = sqlx::query(USAGE).bind(each(keys, |key| text(key.as_str()))).fetch_all(readers).await?;
+    let found = rows.iter().map(|row| {
+        Ok(KeyUsage {
+            key: ConsumerKeyId::new(row.try_get::<String, _>(0)?),
+            request_count: u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0),
+            last_used_at: Timestamp::from_millis(row.try_get(2)?),
+        })
+    });
+    found.collect()
+}
+
+pub(super) async fn drop_turns(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
+    sqlx::query(DROP_TURNS).bind(now.before(TURNS_KEPT).as_millis()).execute(workers).await?;
+    Ok(())
+}

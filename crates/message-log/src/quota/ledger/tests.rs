@@ -1,0 +1,200 @@
+//! Shares and tokens as they move, with a clock that is set by hand.
+
+use super::*;
+use kanat_model::id::ConsumerKeyId;
+
+const MIDNIGHT: i64 = 20_478 * DAY_MS;
+
+/// One key of all nodes, at a time.
+struct Key {
+    ledger: Ledger,
+    now: i64,
+    nodes: u32,
+}
+
+impl Key {
+    fn new(per_second: u32) -> Self {
+        let now = MIDNIGHT + 1_000;
+        Self { ledger: Ledger::new(per_second, Timestamp::from_millis(now)), now, nodes: 3 }
+    }
+
+    fn asks(&mut self, name: &str, change: impl FnOnce(&mut Ask)) -> Gain {
+        let mut ask = Ask::new(ConsumerKeyId::new("ck_1"), self.ledger.limit, 0);
+        ask.wanted = Some(0);
+        change(&mut ask);
+        let (node, owner) = name.split_once('/').unwrap_or((name, "boot_1"));
+        let (node, owner) = (NodeId::new(node), BootId::new(format!("{name} {owner}")));
+        let now = Timestamp::from_millis(self.now);
+        // As a store keeps it between one exchange and the next.
+        self.ledger = Ledger::read(&self.ledger.write(), 0, now);
+        let gain = self.ledger.exchange(&ask, Asker { node: &node, owner: &owner, now, nodes: self.nodes });
+        assert!(self.ledger.tokens <= full(self.ledger.pool()), "{:?}", self.ledger);
+        gain
+    }
+
+    fn admits(&mut self, name: &str, calls: u32) -> u32 {
+        self.asks(name, |ask| ask.calls = calls).admitted
+    }
+}
+
+#[test]
+fn nodes_without_a_share_use_one_bucket_together() {
+    let mut key = Key::new(5);
+    for (node, admitted) in [("a", 1), ("b", 1), ("c", 1), ("a", 1), ("b", 1), ("c", 0)] {
+        assert_eq!(key.admits(node, 1), admitted);
+    }
+    let refused = key.asks("a", |ask| ask.calls = 9);
+    assert_eq!((refused.admitted, refused.next_token), (0, Some(Duration::from_millis(200))));
+    key.now += 200;
+    assert_eq!(key.admits("b", 9), 1);
+    key.now += 60_000;
+    assert_eq!(key.admits("b", 9), 5);
+}
+
+#[test]
+fn a_node_alone_is_given_the_whole_bucket() {
+    let mut key = Key::new(10);
+    key.nodes = 1;
+    let gain = key.asks("a", |ask| ask.calls = 1);
+    assert_eq!((gain.admitted, gain.share, gain.tokens, gain.target), (1, 10, 9 * TOKEN, 10));
+    // Another one comes: the first is to give up what it does not need.
+    key.nodes = 2;
+    let refused = key.asks("b", |ask| ask.calls = 1);
+    assert_eq!((refused.admitted, refused.next_token), (0, None));
+    let gain = key.asks("a", |ask| (ask.held, ask.wanted) = (10, Some(2)));
+    assert_eq!((gain.share, gain.target), (10, 2));
+    let gain = key.asks("a", |ask| (ask.held, ask.tokens_back, ask.wanted) = (2, 7 * TOKEN, Some(2)));
+    assert_eq!((gain.share, gain.target, gain.pool), (2, 2, 7 * TOKEN));
+    assert_eq!(key.admits("b", 9), 7);
+}
+
+#[test]
+fn shares_follow_what_nodes_want_and_never_add_up_to_more_than_the_limit() {
+    let mut key = Key::new(100);
+    let mut held = [0_u32; 3];
+    let wanted = [400, 100, 20];
+    for _ in 0..4 {
+        for (node, name) in ["a", "b", "c"].into_iter().enumerate() {
+            key.now += 10;
+            let gain = key.asks(name, |ask| (ask.held, ask.wanted) = (held[node], Some(wanted[node])));
+            held[node] = gain.share.min(gain.target);
+            if gain.target < gain.share {
+                held[node] = key.asks(name, |ask| (ask.held, ask.wanted) = (gain.target, Some(wanted[node]))).share;
+            }
+            assert!(held.iter().sum::<u32>() <= 100, "{held:?}");
+        }
+    }
+    assert_eq!(held, [45, 45, 9]);
+}
+
+#[test]
+fn a_share_that_is_given_back_takes_no_token_that_was_spent_along() {
+    let mut key = Key::new(100);
+    let gain = key.asks("a", |ask| ask.wanted = Some(60));
+    assert_eq!((gain.share, gain.tokens, gain.pool), (33, 33 * TOKEN, 67 * TOKEN));
+    let gain = key.asks("a", |ask| (ask.held, ask.wanted) = (0, None));
+    assert_eq!((gain.share, gain.pool), (0, 67 * TOKEN));
+    key.now += 100;
+    assert_eq!(key.asks("b", |_| {}).pool, 77 * TOKEN);
+}
+
+#[test]
+fn a_silent_node_loses_its_share_without_its_tokens() {
+    let mut key = Key::new(90);
+    assert_eq!(key.asks("a", |ask| ask.wanted = Some(90)).share, 30);
+    assert_eq!(key.admits("b", 100), 60);
+    key.now += 2_999;
+    assert_eq!(key.admits("b", 1_000), 60, "what nobody holds is full");
+    key.now += 1;
+    assert_eq!(key.admits("b", 1_000), 0);
+    key.now += 500;
+    assert_eq!(key.admits("b", 1_000), 45);
+    // What the silent one says of its share now is late.
+    let late = key.asks("a", |ask| (ask.held, ask.tokens_back) = (30, 30 * TOKEN));
+    assert_eq!((late.share, late.pool), (0, 60_000), "a millisecond's gain");
+}
+
+#[test]
+fn a_restarted_node_does_not_wait_for_its_former_self() {
+    let mut key = Key::new(10);
+    key.nodes = 1;
+    assert_eq!(key.asks("a/1", |ask| ask.calls = 4).share, 10);
+    key.now += 700;
+    let gain = key.asks("a/2", |ask| ask.calls = 1);
+    assert_eq!((gain.admitted, gain.share, gain.tokens), (0, 10, 0), "nobody knows what the former one had left");
+}
+
+#[test]
+fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
+    let mut key = Key::new(100);
+    assert_eq!(key.asks("a", |ask| ask.wanted = Some(100)).share, 33);
+    let gain = key.asks("b", |ask| (ask.per_second, ask.calls) = (40, 100));
+    assert_eq!((gain.admitted, gain.pool), (7, 0));
+    let gain = key.asks("a", |ask| (ask.held, ask.wanted, ask.per_second) = (33, Some(10), 40));
+    assert_eq!(gain.target, 10);
+    let gain = key.asks("b", |ask| ask.per_second = 200);
+    assert_eq!(gain.pool, 0, "a higher limit makes no tokens");
+    key.now += 100;
+    assert_eq!(key.admits("b", 1_000), 16);
+}
+
+#[test]
+fn a_day_is_counted_when_it_is_given_out_and_ends_at_midnight() {
+    let mut key = Key::new(0);
+    key.nodes = 1;
+    let day = |ask: &mut Ask, calls, wanted| (ask.per_day, ask.calls, ask.day_wanted) = (1_000, calls, wanted);
+    let gain = key.asks("a", |ask| day(ask, 10, 100));
+    assert_eq!((gain.admitted, gain.allowance, gain.day_left), (10, 3, 987));
+    let gain = key.asks("a", |ask| {
+        day(ask, 0, 0);
+        (ask.day, ask.day_back) = (gain.day, 2);
+    });
+    assert_eq!(gain.day_left, 989);
+    assert_eq!(key.asks("b", |ask| day(ask, 2_000, 100)).admitted, 989);
+    assert_eq!(key.asks("b", |ask| day(ask, 1, 100)).admitted, 0);
+    let yesterday = gain.day;
+    key.now = MIDNIGHT + DAY_MS - 1;
+    assert_eq!(key.asks("b", |ask| day(ask, 1, 0)).admitted, 0);
+    key.now += 1;
+    let gain = key.asks("b", |ask| {
+        day(ask, 1, 0);
+        // What is left of yesterday is worth nothing today.
+        (ask.day, ask.day_back) = (yesterday, 500);
+    });
+    assert_eq!((gain.admitted, gain.day, gain.day_left), (1, yesterday + 1, 999));
+}
+
+#[test]
+fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
+    let mut key = Key::new(2);
+    let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (5, 10));
+    assert_eq!((gain.admitted, gain.day_left), (2, 8));
+    key.now += 60_000;
+    let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (2, 2));
+    assert_eq!((gain.admitted, gain.day_left, gain.pool), (0, 0, 2 * TOKEN));
+}
+
+#[test]
+fn a_clock_that_goes_back_gives_nothing_twice() {
+    let mut key = Key::new(10);
+    assert_eq!(key.admits("a", 10), 10);
+    for _ in 0..20 {
+        // Exchanges overtake each other.
+        key.now -= 100;
+        assert_eq!(key.admits("a", 10), 0);
+        key.now += 100;
+        assert_eq!(key.admits("a", 10), 0);
+    }
+    // It was set: from here on it counts as ever.
+    key.now -= 3_600_000;
+    assert_eq!(key.admits("a", 10), 0);
+    key.now += 500;
+    assert_eq!(key.admits("a", 10), 5);
+}
+
+#[test]
+fn what_cannot_be_read_begins_with_nothing() {
+    let now = Timestamp::from_millis(MIDNIGHT);
+    assert_eq!(Ledger::read("", 5, now).tokens, 5 * TOKEN);
+    assert_eq!(Ledger::read("not a ledger", 5, now).tokens, 0);
+}

@@ -1,0 +1,87 @@
+//! The limits of consumer keys: one row a key.
+
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+use kanat_model::id::ConsumerKeyId;
+use rusqlite::{OptionalExtension, params};
+use sqlx::{Row, SqlitePool};
+
+use super::operation::Effect;
+use super::transaction::Transaction;
+use crate::quota::ledger::{Asker, Ledger};
+use crate::{Ask, Error, Exchange, Exchanged, Gain, KeyUsage};
+
+/// By then nobody sends an exchange again.
+const TURNS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+const TURN: &str = "
+INSERT INTO quota_turns (owner, turn, at) VALUES (?1, ?2, ?3)
+ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn < excluded.turn";
+
+const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < ?";
+
+const NODES: &str = "SELECT count(*) FROM leases WHERE expires_at > ?";
+
+pub(super) const LEDGER: &str = "SELECT ledger FROM quotas WHERE key_id = ?";
+
+pub(super) const SAVE: &str = "
+INSERT INTO quotas (key_id, ledger, request_count, last_used_at) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (key_id) DO UPDATE SET ledger = excluded.ledger,
+    request_count = quotas.request_count + excluded.request_count,
+    last_used_at = max(quotas.last_used_at, excluded.last_used_at)";
+
+pub(super) const USAGE: &str = "
+SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value FROM json_each(?)) AND last_used_at > 0";
+
+pub(super) fn exchange(tx: &Transaction<'_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
+    let Exchange { node, owner, turn, asks } = exchange;
+    if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
+        return Ok(Effect::Exchanged(Exchanged::Repeated));
+    }
+    let nodes: u32 = tx.conn.prepare_cached(NODES)?.query_row([tx.now.as_millis()], |row| row.get(0))?;
+    let asker = Asker { node, owner, now: tx.now, nodes: nodes.max(1) };
+    let gains = asks.iter().map(|ask| one(tx, ask, asker)).collect::<rusqlite::Result<_>>()?;
+    Ok(Effect::Exchanged(Exchanged::Done { now: tx.now, nodes: asker.nodes, gains }))
+}
+
+fn one(tx: &Transaction<'_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Result<Gain> {
+    let key = ask.key.as_str();
+    let kept: Option<String> = tx.conn.prepare_cached(LEDGER)?.query_row([key], |row| row.get(0)).optional()?;
+    let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.per_second, asker.now);
+    let gain = ledger.exchange(ask, asker);
+    let used = i64::try_from(ask.used).unwrap_or(i64::MAX);
+    let last_used_at = ask.last_used_at.map_or(0, Timestamp::as_millis);
+    tx.execute(SAVE, params![key, ledger.write(), used, last_used_at])?;
+    Ok(gain)
+}
+
+/// How many nodes there are.
+pub(super) async fn look(reader: &SqlitePool) -> Result<Exchanged, Error> {
+    let now = Timestamp::now();
+    let nodes: i64 = sqlx::query(NODES).bind(now.as_millis()).fetch_one(reader).await?.try_get(0)?;
+    Ok(Exchanged::Done { now, nodes: u32::try_from(nodes).unwrap_or(u32::MAX).max(1), gains: Vec::new() })
+}
+
+pub(super) async fn usage(reader: &SqlitePool, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
+    let keys = serde_json::to_string(keys).map_err(|error| Error::Other(error.to_string()))?;
+    let rows = sqlx::query(USAGE).bind(keys).fetch_all(reader).await?;
+    let found = rows.iter().map(|row| {
+        Ok(KeyUsage {
+            key: ConsumerKeyId::new(row.try_get::<String, _>(0)?),
+            request_count: u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0),
+            last_used_at: Timestamp::from_millis(row.try_get(2)?),
+        })
+    });
+    found.collect()
+}
+
+/// What is older need not be kept.
+pub(super) fn forgotten(now: Timestamp) -> Timestamp {
+    now.before(TURNS_KEPT)
+}
+
+pub(super) fn drop_turns(tx: &Transaction<'_>, older_than: Timestamp) -> rusqlite::Result<Effect> {
+    let dropped = tx.execute(DROP_TURNS, params![older_than.as_millis()])?;
+    Ok(Effect::Count(dropped as u64))
+}
