@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use kanat_mapping::json::write_string;
 use kanat_net::{Body, body};
 
@@ -11,13 +11,18 @@ use kanat_net::{Body, body};
 pub(crate) struct Refusal {
     status: StatusCode,
     message: String,
-    /// A header that this status calls for.
-    header: Option<(header::HeaderName, HeaderValue)>,
+    /// What is wrong with which field.
+    details: Vec<(String, String)>,
+    /// Further members of the body, as JSON writes them.
+    members: Vec<u8>,
+    /// Headers that this status calls for.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Refusal {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), header: None }
+        let (details, members, headers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { status, message: message.into(), details, members, headers }
     }
 
     pub fn not_found() -> Self {
@@ -36,8 +41,29 @@ impl Refusal {
         refusal.with(header::RETRY_AFTER, HeaderValue::from(pause.as_secs().max(1)))
     }
 
-    pub fn with(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+    /// Nothing can be said of what the node may not have heard of yet.
+    pub fn no_plans() -> Self {
+        Self::unavailable("this node has no plans yet", Duration::from_secs(1))
+    }
+
+    pub fn draining() -> Self {
+        Self::unavailable("this node is shutting down", Duration::from_secs(1))
+    }
+
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// `details` are pairs of a field and what is wrong with it.
+    pub fn with_details(mut self, details: Vec<(String, String)>) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// `members` are JSON, separated by commas.
+    pub fn with_members(mut self, members: Vec<u8>) -> Self {
+        self.members = members;
         self
     }
 
@@ -47,17 +73,34 @@ impl Refusal {
         write_string(&self.message, &mut text);
         text.extend_from_slice(b",\"code\":");
         write_string(code(self.status), &mut text);
-        text.extend_from_slice(b",\"details\":[],\"requestId\":");
+        text.extend_from_slice(b",\"details\":");
+        write_details(&self.details, &mut text);
+        text.extend_from_slice(b",\"requestId\":");
         write_string(request_id, &mut text);
+        if !self.members.is_empty() {
+            text.push(b',');
+            text.extend_from_slice(&self.members);
+        }
         text.push(b'}');
         let mut response = Response::new(body::full(text));
         *response.status_mut() = self.status;
+        response.headers_mut().extend(self.headers);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
-        }
         response
     }
+}
+
+/// `[{field, message}]`.
+pub(crate) fn write_details(details: &[(String, String)], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (at, (field, message)) in details.iter().enumerate() {
+        out.extend_from_slice(if at > 0 { b",{\"field\":" } else { b"{\"field\":" });
+        write_string(field, out);
+        out.extend_from_slice(b",\"message\":");
+        write_string(message, out);
+        out.push(b'}');
+    }
+    out.push(b']');
 }
 
 /// The canonical code that goes with a status.
@@ -69,6 +112,7 @@ fn code(status: StatusCode) -> &'static str {
         405 => "UNIMPLEMENTED",
         409 => "ALREADY_EXISTS",
         408 | 504 => "DEADLINE_EXCEEDED",
+        410 => "FAILED_PRECONDITION",
         413 | 429 | 431 => "RESOURCE_EXHAUSTED",
         503 => "UNAVAILABLE",
         status if status < 500 => "INVALID_ARGUMENT",

@@ -1,9 +1,10 @@
-//! What comes in over HTTP: webhooks become messages.
+//! What comes in over HTTP: webhooks become messages. What calls of published APIs share with them is here too.
 
 mod admission;
 mod body;
-mod payload;
-mod trigger;
+pub(crate) mod payload;
+pub(crate) mod receive;
+pub(crate) mod trigger;
 mod verify;
 pub(crate) mod webhook;
 

@@ -13,6 +13,7 @@ mod observed;
 mod pipeline;
 pub mod plans;
 mod poll;
+mod published;
 mod service;
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
-use kanat_message_log::{Error, MessageLog};
-use kanat_model::id::NodeId;
+use kanat_message_log::{Content, Error, MessageLog, Tenant};
+use kanat_model::id::{MessageId, NodeId};
 use kanat_net::outbound;
 use kanat_script::Pool;
 use tokio::sync::Notify;
@@ -135,6 +135,11 @@ impl Pipeline {
 
     pub async fn ping(&self) -> Result<(), Error> {
         self.log.ping().await
+    }
+
+    /// A message as it came in.
+    pub async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
+        self.log.content(tenant, id).await
     }
 
     /// Begins no more work, lets what is in flight end until `deadline`, and gives everything else back.

@@ -18,10 +18,13 @@ use crate::error::Refusal;
 use crate::ingress::{Admission, webhook};
 use crate::pipeline::Pipeline;
 use crate::plans::Plans;
+use crate::published;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LIMIT: usize = 128;
 const WEBHOOKS: &str = "/webhooks/receive/";
+/// Never a published API's.
+const INBOUND: &str = "/inbound/";
 /// A log that does not answer a readiness probe within this time is not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -82,10 +85,11 @@ where
     B::Error: Into<BoxError>,
 {
     let request_id = request_id(request.headers());
-    let mut response = match route(shared, request).await {
+    let told_id = request_id.to_str().unwrap_or_default();
+    let mut response = match route(shared, request, told_id).await {
         Ok(response) => response,
         Err(refusal) => {
-            let response = refusal.into_response(request_id.to_str().unwrap_or_default());
+            let response = refusal.into_response(told_id);
             kanat_telemetry::metrics().refused(response.status().as_u16());
             response
         }
@@ -97,7 +101,8 @@ where
     response
 }
 
-async fn route<B>(shared: &Shared, request: Request<B>) -> Result<Response<Body>, Refusal>
+/// Fixed paths come first; what is for none of them is for the published APIs.
+async fn route<B>(shared: &Shared, request: Request<B>, request_id: &str) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -111,12 +116,14 @@ where
         path => match path.strip_prefix(WEBHOOKS) {
             Some(token) if !token.is_empty() && !token.contains('/') => {
                 if shared.pipeline.is_draining() {
-                    return Err(Refusal::unavailable("this node is shutting down", Duration::from_secs(1)));
+                    return Err(Refusal::draining());
                 }
                 let token = token.to_owned();
                 webhook::receive(shared, &token, request).await
             }
-            Some(_) | None => Err(Refusal::not_found()),
+            Some(_) => Err(Refusal::not_found()),
+            None if path.starts_with(INBOUND) => Err(Refusal::not_found()),
+            None => Ok(published::call(shared, request, request_id).await),
         },
     }
 }

@@ -9,5 +9,6 @@ mod ingress;
 mod lanes;
 mod node;
 mod property;
+mod published;
 mod steps;
 mod target;

@@ -57,6 +57,16 @@ impl Work {
         cost(&self.payload, &self.raw_body, &self.trigger) + outputs
     }
 
+    /// What a lenient published API found wrong with the request, in words.
+    pub fn noted(&self) -> Option<String> {
+        if self.source != Trigger::Api {
+            return None;
+        }
+        let document: Document = serde_json::from_slice(&self.trigger).ok()?;
+        let faults = document.validation.iter().map(|fault| format!("{} {}", fault.field, fault.message));
+        Some(faults.collect::<Vec<_>>().join("; ")).filter(|noted| !noted.is_empty())
+    }
+
     /// What the body was declared to be when it came, or was taken for.
     pub fn content_type(&self) -> HeaderValue {
         let document: Document = serde_json::from_slice(&self.trigger).unwrap_or_default();
@@ -84,6 +94,14 @@ pub(crate) fn cost(payload: &Bytes, raw_body: &Bytes, trigger: &Bytes) -> usize 
 struct Document {
     #[serde(default)]
     headers: Headers,
+    #[serde(default)]
+    validation: Vec<Fault>,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    field: String,
+    message: String,
 }
 
 #[derive(Default, Deserialize)]

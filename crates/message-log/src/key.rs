@@ -28,6 +28,11 @@ pub fn delivery(id: String, window: Duration) -> Dedupe {
     Dedupe { key: format!("delivery:{}", bounded(id)), ttl: window }
 }
 
+/// What a consumer of a published API knows a call by.
+pub fn call(api: &str, consumer: &str, key: String) -> Dedupe {
+    Dedupe { key: format!("call:{api}:{consumer}:{}", bounded(key)), ttl: IDEMPOTENCY_WINDOW }
+}
+
 /// A due time of a schedule, remembered for `window`.
 pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
     Dedupe { key: format!("schedule:{id}:{}", due.as_millis()), ttl: window }

@@ -26,6 +26,10 @@ impl Trace {
         if work.attempts == 0 && work.steps.is_empty() {
             let waited = millis(now.since(work.received_at).as_millis());
             trace.push(Record { at: work.received_at, ..Record::new("received", work.source.as_str(), "ok", waited) });
+            if let Some(noted) = work.noted() {
+                let record = Record::new("validated", "requestSchema", "warning", 0);
+                trace.push(Record { at: work.received_at, error: Some(noted), ..record });
+            }
         }
         trace
     }

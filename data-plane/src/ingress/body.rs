@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use brotli::Decompressor;
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, header};
@@ -13,15 +14,18 @@ use super::admission::{NoRoom, Room};
 /// Bytes of a body that is rather copied than kept as a slice of what was read.
 const SHORT: usize = 8 << 10;
 
+/// Bytes that brotli is undone in at a time.
+const BROTLI_BUFFER: usize = 4 << 10;
+
 /// Why a body is not taken.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    #[error("content encoding {0:?} is not supported: gzip and identity are")]
+    #[error("content encoding {0:?} is not supported: gzip, br and identity are")]
     Encoding(String),
-    #[error("the body is not valid gzip")]
-    Gzip,
+    #[error("the body is not valid {0}")]
+    Undecodable(&'static str),
     #[error("the body broke off")]
     Broken,
 }
@@ -36,7 +40,8 @@ where
     let raw = collect(body, room).await?;
     match coding {
         Coding::Identity => Ok(raw),
-        Coding::Gzip => gunzip(&raw, room),
+        Coding::Gzip => expand("gzip", MultiGzDecoder::new(raw.as_ref()), room),
+        Coding::Brotli => expand("br", Decompressor::new(raw.as_ref(), BROTLI_BUFFER), room),
     }
 }
 
@@ -73,6 +78,7 @@ where
 enum Coding {
     Identity,
     Gzip,
+    Brotli,
 }
 
 fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
@@ -83,6 +89,7 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
             match name.to_ascii_lowercase().as_str() {
                 "" | "identity" => {}
                 "gzip" | "x-gzip" if found == Coding::Identity => found = Coding::Gzip,
+                "br" if found == Coding::Identity => found = Coding::Brotli,
                 _ => return Err(Refused::Encoding(text.to_owned())),
             }
         }
@@ -90,12 +97,12 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
     Ok(found)
 }
 
-fn gunzip(raw: &[u8], room: &mut Room) -> Result<Bytes, Refused> {
+fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Bytes, Refused> {
     // How far it swells is not known before: room for the worst is taken while it does.
     room.grow(room.limit())?;
     let bound = u64::try_from(room.limit()).unwrap_or(u64::MAX).saturating_add(1);
     let mut out = Vec::new();
-    MultiGzDecoder::new(raw).take(bound).read_to_end(&mut out).map_err(|_| Refused::Gzip)?;
+    decoder.take(bound).read_to_end(&mut out).map_err(|_| Refused::Undecodable(name))?;
     room.grow(out.len())?;
     Ok(out.into())
 }
@@ -115,6 +122,12 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    fn brotli(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = brotli::CompressorWriter::new(Vec::new(), 4096, 9, 22);
+        encoder.write_all(plain).unwrap();
+        encoder.into_inner()
+    }
+
     async fn taken(encoding: &'static str, body: Vec<u8>, limit: usize) -> Result<Bytes, Refused> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
@@ -123,8 +136,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gzip_is_undone_and_identity_left() {
+    async fn gzip_and_br_are_undone_and_identity_left() {
         assert_eq!(taken("gzip", gzip(b"{}"), 100).await.unwrap(), "{}");
+        assert_eq!(taken("br", brotli(b"{}"), 100).await.unwrap(), "{}");
         assert_eq!(taken("identity", b"{}".to_vec(), 2).await.unwrap(), "{}");
     }
 
@@ -143,18 +157,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_body_that_swells_past_the_limit_is_refused() {
-        let bomb = gzip(&vec![b' '; 10 << 20]);
-        assert!(bomb.len() < 1 << 16);
-        assert_eq!(taken("gzip", bomb, 1 << 16).await, Err(NoRoom::TooLarge { limit: 1 << 16 }.into()));
+        let blank = vec![b' '; 10 << 20];
+        for (name, bomb) in [("gzip", gzip(&blank)), ("br", brotli(&blank))] {
+            assert!(bomb.len() < 1 << 16);
+            assert_eq!(taken(name, bomb, 1 << 16).await, Err(NoRoom::TooLarge { limit: 1 << 16 }.into()));
+        }
     }
 
     #[tokio::test]
-    async fn broken_gzip_and_other_encodings_are_refused() {
+    async fn broken_encodings_and_others_are_refused() {
         let mut cut = gzip(b"hello hello hello");
         cut.truncate(cut.len() - 5);
-        assert_eq!(taken("gzip", cut, 100).await, Err(Refused::Gzip));
-        assert_eq!(taken("gzip", b"plain".to_vec(), 100).await, Err(Refused::Gzip));
-        assert_eq!(taken("br", b"x".to_vec(), 100).await, Err(Refused::Encoding("br".to_owned())));
+        assert_eq!(taken("gzip", cut, 100).await, Err(Refused::Undecodable("gzip")));
+        assert_eq!(taken("gzip", b"plain".to_vec(), 100).await, Err(Refused::Undecodable("gzip")));
+        assert_eq!(taken("br", b"plain".to_vec(), 100).await, Err(Refused::Undecodable("br")));
+        assert_eq!(taken("zstd", b"x".to_vec(), 100).await, Err(Refused::Encoding("zstd".to_owned())));
         assert_eq!(taken("gzip, gzip", b"x".to_vec(), 100).await, Err(Refused::Encoding("gzip, gzip".to_owned())));
     }
 }

@@ -56,6 +56,36 @@ pub(crate) fn payload(content_type: Option<&str>, body: &Bytes) -> Result<Option
     }
 }
 
+/// What the body of a call is taken for: JSON or a form, and nothing else.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// The body is the payload as it stands.
+    Json,
+    /// There is no body.
+    Nothing,
+    Form(Vec<(String, Vec<String>)>),
+}
+
+/// Why a call's body is not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("the body must be JSON or a form: application/json or application/x-www-form-urlencoded")]
+    Type,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+/// Takes the body of a call of a published API for what it is.
+pub(crate) fn of_call(content_type: Option<&str>, body: &[u8]) -> Result<Called, Unfit> {
+    match kind(content_type) {
+        Kind::Json | Kind::Undeclared | Kind::Form if is_blank(body) => Ok(Called::Nothing),
+        Kind::Json => Ok(check(body).map(|()| Called::Json)?),
+        Kind::Form => Ok(members(body).map(Called::Form)?),
+        Kind::Undeclared => check(body).map(|()| Called::Json).map_err(|_| Unfit::Type),
+        Kind::Text(_) | Kind::Opaque => Err(Unfit::Type),
+    }
+}
+
 fn kind(content_type: Option<&str>) -> Kind {
     let Some(content_type) = content_type.map(str::trim).filter(|text| !text.is_empty()) else {
         return Kind::Undeclared;
@@ -106,7 +136,7 @@ fn form(body: &[u8]) -> Result<Bytes, Malformed> {
 }
 
 /// The pairs of a form or a query by name.
-pub(super) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
+pub(crate) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
     let mut order: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (count, (name, value)) in form_urlencoded::parse(text).enumerate() {
@@ -125,7 +155,7 @@ pub(super) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malform
 }
 
 /// An object of strings, or lists of strings where a name has several.
-pub(super) fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
+pub(crate) fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
     out.push(b'{');
     for (at, (name, values)) in members.iter().enumerate() {
         if at > 0 {
@@ -174,6 +204,22 @@ mod tests {
         let body = Bytes::copy_from_slice(body);
         let made = payload((!content_type.is_empty()).then_some(content_type), &body).unwrap();
         String::from_utf8(made.unwrap_or(body).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_call_brings_json_or_a_form() {
+        let of = |content_type: &str, body: &str| {
+            of_call((!content_type.is_empty()).then_some(content_type), body.as_bytes())
+        };
+        assert_eq!(of("application/problem+json", "[1]"), Ok(Called::Json));
+        assert_eq!(of("", "{}"), Ok(Called::Json));
+        assert_eq!(of("application/json", " "), Ok(Called::Nothing));
+        let form = vec![("a".to_owned(), vec!["1".to_owned(), "2".to_owned()])];
+        assert_eq!(of("application/x-www-form-urlencoded", "a=1&a=2"), Ok(Called::Form(form)));
+        for (content_type, body) in [("text/plain", "{}"), ("", "hello"), ("application/xml", ""), ("a/b", "{}")] {
+            assert_eq!(of(content_type, body), Err(Unfit::Type), "{content_type}");
+        }
+        assert!(matches!(of("application/json", "{"), Err(Unfit::Malformed(Malformed::Json { .. }))));
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub(crate) struct Received<'a> {
     pub at: Timestamp,
     /// Its header or query parameter may be the secret itself.
     pub verify: Option<&'a Verify>,
+    /// What the parameters of the path stand for, as a JSON object.
+    pub path_params: &'a [u8],
+    /// What else there is to know, as members of the document in JSON, separated by commas.
+    pub members: &'a [u8],
 }
 
 /// The document as JSON; errors when the query has more parameters than a form may have fields.
@@ -42,8 +46,14 @@ pub(crate) fn document(received: &Received<'_>) -> Result<Vec<u8>, Malformed> {
     write_query(received, &mut out)?;
     out.extend_from_slice(b",\"method\":");
     write_string(received.method.as_str(), &mut out);
-    out.extend_from_slice(b",\"path_params\":{},\"received_at\":");
+    out.extend_from_slice(b",\"path_params\":");
+    out.extend_from_slice(received.path_params);
+    out.extend_from_slice(b",\"received_at\":");
     write_string(&received.at.to_string(), &mut out);
+    if !received.members.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(received.members);
+    }
     out.push(b'}');
     Ok(out)
 }
@@ -112,7 +122,8 @@ mod tests {
             map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value).unwrap());
         }
         let at = Timestamp::from_millis(1_769_847_300_123);
-        let received = Received { method: &Method::POST, headers: &map, query, at, verify };
+        let (path_params, members) = (b"{}".as_slice(), b"".as_slice());
+        let received = Received { method: &Method::POST, headers: &map, query, at, verify, path_params, members };
         String::from_utf8(document(&received).unwrap()).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! `/webhooks/receive/<token>`: finds the flow, proves the sender, and answers once the message is durable.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -9,6 +9,7 @@ use kanat_engine::Input;
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
+use kanat_model::message::Trigger as Source;
 use kanat_net::body::BoxError;
 use kanat_net::{Body, body as bodies};
 use kanat_proto::plan::v1::trigger::Kind;
@@ -16,18 +17,13 @@ use kanat_proto::plan::v1::{Verify, Webhook};
 use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
-use super::admission::{NoRoom, Room};
 use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
-use super::{body, payload, trigger};
+use super::{payload, receive, trigger};
 use crate::error::Refusal;
 use crate::pipeline::{Accepted, Arrival};
 use crate::plans::Runnable;
 use crate::service::Shared;
 use crate::trace_context;
-
-/// A sender gets so long for the whole of its body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-const HEADERS_LIMIT: usize = 64 << 10;
 
 /// Answers a request to the webhook of `token`.
 pub(crate) async fn receive<B>(shared: &Shared, token: &str, request: Request<B>) -> Result<Response<Body>, Refusal>
@@ -46,9 +42,8 @@ where
         _ if is_meta(verify) => return Err(Refusal::method("GET, POST")),
         _ => return Err(Refusal::method("POST")),
     }
-    bound_headers(&parts.headers)?;
-    let mut room = shared.admission.admit(incoming.size_hint().exact()).map_err(|full| no_room(&full))?;
-    let body = read(&parts.headers, incoming, &mut room).await?;
+    receive::bound_headers(&parts.headers)?;
+    let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
     let now = Timestamp::now();
     let verified = verify.map(|verify| prove(&flow, verify, &parts, &body, now)).transpose()?;
     if let Some(challenge) = verify.filter(|verify| verify.scheme == "slack").and(verify::url_verification(&body)) {
@@ -66,7 +61,7 @@ where
             kanat_telemetry::metrics().ack.observe(begun.elapsed());
             Ok(answer(&accepted))
         }
-        Err(error) => Err(not_stored(&error)),
+        Err(error) => Err(receive::not_stored(&error)),
     }
 }
 
@@ -81,7 +76,7 @@ fn find(shared: &Shared, token: &str) -> Result<Runnable, Refusal> {
         Some(runnable) => Ok(runnable),
         None if shared.plans.loaded() => Err(Refusal::new(StatusCode::NOT_FOUND, "no flow has this webhook address")),
         // It may be the address of a flow that this node has not heard of yet.
-        None => Err(Refusal::unavailable("this node has no plans yet", Duration::from_secs(1))),
+        None => Err(Refusal::no_plans()),
     }
 }
 
@@ -94,36 +89,6 @@ fn webhook(runnable: &Runnable) -> Option<&Webhook> {
 
 fn is_meta(verify: Option<&Verify>) -> bool {
     verify.is_some_and(|verify| verify.scheme == "meta")
-}
-
-fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes <= HEADERS_LIMIT {
-        return Ok(());
-    }
-    Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"))
-}
-
-async fn read<B>(headers: &HeaderMap, incoming: B, room: &mut Room) -> Result<Bytes, Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    let Ok(outcome) = tokio::time::timeout(BODY_TIMEOUT, body::read(headers, incoming, room)).await else {
-        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
-    };
-    outcome.map_err(|refused| match &refused {
-        body::Refused::NoRoom(full) => no_room(full),
-        body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string()),
-        body::Refused::Gzip | body::Refused::Broken => Refusal::new(StatusCode::BAD_REQUEST, refused.to_string()),
-    })
-}
-
-fn no_room(full: &NoRoom) -> Refusal {
-    match full {
-        NoRoom::TooLarge { .. } => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, full.to_string()),
-        NoRoom::Busy => Refusal::unavailable(full.to_string(), Duration::from_secs(1)),
-    }
 }
 
 fn credentials(runnable: &Runnable, verify: &Verify, now: Timestamp) -> Credentials {
@@ -178,7 +143,15 @@ fn arrive(
     let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
     let payload = payload::payload(content_type, &raw_body).map_err(bad_request)?;
     let query = parts.uri.query().unwrap_or_default();
-    let received = trigger::Received { method: &parts.method, headers: &parts.headers, query, at, verify };
+    let received = trigger::Received {
+        method: &parts.method,
+        headers: &parts.headers,
+        query,
+        at,
+        verify,
+        path_params: b"{}",
+        members: b"",
+    };
     let trigger: Bytes = trigger::document(&received).map_err(bad_request)?.into();
     let id = MessageId::generate();
     let input = Input { payload: payload.as_ref().unwrap_or(&raw_body), trigger: &trigger, steps: b"", now: at };
@@ -194,6 +167,7 @@ fn arrive(
     let traceparent = trace_context::accept(&parts.headers, &id);
     Ok(Arrival {
         id,
+        source: Source::Webhook,
         raw_body,
         payload,
         trigger,
@@ -211,7 +185,8 @@ fn span(runnable: &Runnable, arrival: &Arrival, headers: &HeaderMap) -> Option<S
     Some(span.with("kanat.message.id", arrival.id.as_str()).with("kanat.flow.id", runnable.flow.id.as_str()))
 }
 
-fn answer(accepted: &Accepted) -> Response<Body> {
+/// 202 with the message's id.
+pub(crate) fn answer(accepted: &Accepted) -> Response<Body> {
     let (id, status) = match accepted {
         Accepted::New(id) => (id, "accepted"),
         Accepted::Duplicate(id) => (id, "duplicate"),
@@ -220,11 +195,6 @@ fn answer(accepted: &Accepted) -> Response<Body> {
     *response.status_mut() = StatusCode::ACCEPTED;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
-}
-
-fn not_stored(error: &kanat_message_log::Error) -> Refusal {
-    tracing::warn!(%error, "a webhook was not accepted: the message log cannot store it");
-    Refusal::unavailable("the message cannot be stored for now", Duration::from_secs(5))
 }
 
 fn text(text: String) -> Response<Body> {

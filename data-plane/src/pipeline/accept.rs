@@ -19,6 +19,7 @@ use crate::work::{Work, cost};
 /// A message that has come in and is not stored yet.
 pub(crate) struct Arrival {
     pub id: MessageId,
+    pub source: Trigger,
     pub raw_body: Bytes,
     /// `None` when the raw body is the payload.
     pub payload: Option<Bytes>,
@@ -97,7 +98,7 @@ fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, W
     let max_attempts = plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1));
     let work = Work {
         id: arrival.id.clone(),
-        source: Trigger::Webhook,
+        source: arrival.source,
         payload: arrival.payload.clone().unwrap_or_else(|| arrival.raw_body.clone()),
         raw_body: arrival.raw_body.clone(),
         trigger: arrival.trigger.clone(),
@@ -114,7 +115,7 @@ fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, W
         flow_id: flow.id.clone(),
         flow_name: plan.flow_name.clone(),
         flow_version: flow.version,
-        trigger: Trigger::Webhook,
+        trigger: arrival.source,
         raw_body: arrival.raw_body,
         payload: arrival.payload,
         request: arrival.trigger,

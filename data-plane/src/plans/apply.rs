@@ -12,12 +12,15 @@ use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::proven_hash;
 use kanat_plan_stream::{Hash, Kind, SetHash, schema};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
-use kanat_proto::plan::v1::{self, ConnectorInstance, FlowPlan, LookupTable};
+use kanat_proto::plan::v1::{
+    self, ConnectorInstance, ConsumerKey, EnvironmentSettings, FlowPlan, LookupTable, PublishedApi,
+};
 use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
 use super::environment::{Compiled, Environment, Held, Table};
 use super::snapshot::{Flow, FlowChange};
+use crate::published::{Api, Host, Key};
 
 /// The change from what an environment is to what it shall be.
 #[derive(Debug)]
@@ -102,7 +105,7 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
     for id in removals {
         applied.remove(id);
     }
-    // Names may change hands within one change: all give theirs back before any takes one.
+    // Names, paths and keys may change hands within one change: all give theirs back before any takes one.
     for resource in &upserts {
         applied.take_name_back(&resource.id);
     }
@@ -132,8 +135,10 @@ impl Applied {
 
     fn take_name_back(&mut self, id: &str) {
         match self.environment.resources.get(id).map(|held| held.compiled.clone()) {
-            Some(compiled @ (Compiled::Table(_) | Compiled::Adapter(_))) => self.take_back(&compiled),
-            Some(Compiled::Flow(_) | Compiled::Instance(_)) | None => {}
+            Some(compiled @ (Compiled::Table(_) | Compiled::Adapter(_) | Compiled::Api(_) | Compiled::Key(_))) => {
+                self.take_back(&compiled);
+            }
+            Some(Compiled::Flow(_) | Compiled::Instance(_) | Compiled::Host(_)) | None => {}
         }
     }
 
@@ -149,6 +154,9 @@ impl Applied {
             Compiled::Adapter(adapter) => {
                 self.environment.adapters.remove(&adapter.name);
             }
+            Compiled::Api(api) => self.environment.routes.remove(api),
+            Compiled::Key(key) => self.environment.keys.remove(key),
+            Compiled::Host(_) => self.environment.host = None,
         }
     }
 
@@ -186,9 +194,29 @@ impl Applied {
                 let kind = adapter::Kind::parse(&kind).ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
                 Ok(Compiled::Adapter(Arc::new(Adapter { id: own, name, version, kind, script: Script::new(code) })))
             }
-            Some((Kind::PublishedApi | Kind::ConsumerKey | Kind::Environment, _)) | None => {
-                Err("this build knows no resource of that kind".to_owned())
+            Some((Kind::PublishedApi, id)) => {
+                let plan: PublishedApi = decode(body)?;
+                belongs(&plan.id, id)?;
+                belongs(&plan.environment_id, self.environment.id.as_str())?;
+                let api = Api::compile(plan)?;
+                match self.environment.routes.conflict(&api) {
+                    Some(other) => Err(format!("published API {:?} has its method and path", other.id)),
+                    None => Ok(Compiled::Api(Arc::new(api))),
+                }
             }
+            Some((Kind::ConsumerKey, id)) => {
+                let plan: ConsumerKey = decode(body)?;
+                belongs(&plan.id, id)?;
+                belongs(&plan.environment_id, self.environment.id.as_str())?;
+                Key::compile(plan).map(|key| Compiled::Key(Arc::new(key)))
+            }
+            Some((Kind::Environment, id)) => {
+                let plan: EnvironmentSettings = decode(body)?;
+                belongs(&plan.id, id)?;
+                belongs(&plan.id, self.environment.id.as_str())?;
+                Host::compile(plan).map(|host| Compiled::Host(Arc::new(host)))
+            }
+            None => Err("this build knows no resource of that kind".to_owned()),
         }
     }
 
@@ -214,7 +242,23 @@ impl Applied {
 
     fn accept(&mut self, resource: Resource, compiled: Compiled) {
         let hash = Hash::of(&resource.body);
-        match &compiled {
+        self.put(&compiled);
+        let after = compiled.flow().cloned();
+        // A slice would keep the whole message that it came in.
+        let body = Bytes::copy_from_slice(&resource.body);
+        let former = self.environment.resources.insert(resource.id.clone(), Held { hash, body, compiled });
+        let former_hash = former.as_ref().map(|held| held.hash);
+        self.environment.set_hash = replaced(self.environment.set_hash, &resource.id, former_hash, Some(hash));
+        if let Some(after) = after {
+            let before = former.and_then(|held| held.compiled.flow().cloned());
+            self.flows.push(FlowChange { before, after: Some(after) });
+        }
+        self.accepted.upserts.push(resource);
+    }
+
+    /// Makes a resource found by what it is asked for.
+    fn put(&mut self, compiled: &Compiled) {
+        match compiled {
             Compiled::Flow(_) => {}
             Compiled::Table(table) => {
                 self.environment.tables.insert(table.name.clone(), Arc::clone(table));
@@ -225,24 +269,10 @@ impl Applied {
             Compiled::Adapter(adapter) => {
                 self.environment.adapters.insert(adapter.name.clone(), Arc::clone(adapter));
             }
+            Compiled::Api(api) => self.environment.routes.insert(Arc::clone(api)),
+            Compiled::Key(key) => self.environment.keys.insert(Arc::clone(key)),
+            Compiled::Host(host) => self.environment.host = Some(Arc::clone(host)),
         }
-        let after = match &compiled {
-            Compiled::Flow(flow) => Some(Arc::clone(flow)),
-            Compiled::Table(_) | Compiled::Instance(_) | Compiled::Adapter(_) => None,
-        };
-        // A slice would keep the whole message that it came in.
-        let body = Bytes::copy_from_slice(&resource.body);
-        let former = self.environment.resources.insert(resource.id.clone(), Held { hash, body, compiled });
-        let former_hash = former.as_ref().map(|held| held.hash);
-        self.environment.set_hash = replaced(self.environment.set_hash, &resource.id, former_hash, Some(hash));
-        if let Some(after) = after {
-            let before = former.and_then(|held| match held.compiled {
-                Compiled::Flow(flow) => Some(flow),
-                Compiled::Table(_) | Compiled::Instance(_) | Compiled::Adapter(_) => None,
-            });
-            self.flows.push(FlowChange { before, after: Some(after) });
-        }
-        self.accepted.upserts.push(resource);
     }
 
     /// The former version stays, under the name that it had unless another took it.
@@ -256,6 +286,10 @@ impl Applied {
             Some(Compiled::Adapter(adapter)) if self.environment.adapters.get(&adapter.name).is_none() => {
                 self.environment.adapters.insert(adapter.name.clone(), adapter);
             }
+            Some(Compiled::Api(api)) if self.environment.routes.conflict(&api).is_none() => {
+                self.environment.routes.insert(api);
+            }
+            Some(Compiled::Key(key)) => self.environment.keys.insert(key),
             Some(_) | None => {}
         }
         self.rejections.push(Rejection { resource_id: resource.id, hash: resource.hash, message, running_hash });

@@ -14,6 +14,7 @@ use kanat_proto::plan::v1;
 use kanat_script::{Adapter, Scripts};
 
 use super::snapshot::Flow;
+use crate::published::{Api, Host, Key, Keys, Routes};
 
 /// One environment at one generation. Neighbouring generations share what did not change.
 #[derive(Clone)]
@@ -29,6 +30,11 @@ pub struct Environment {
     pub(super) instances: Sharded<String, Arc<Instance>>,
     /// By name.
     pub(super) adapters: Sharded<String, Arc<Adapter>>,
+    /// Published APIs by their paths.
+    pub(crate) routes: Routes,
+    pub(crate) keys: Keys,
+    /// What says which requests are for this environment; absent until it is told.
+    pub(super) host: Option<Arc<Host>>,
 }
 
 /// A resource as it came, and what it became.
@@ -46,6 +52,18 @@ pub(super) enum Compiled {
     Table(Arc<Table>),
     Instance(Arc<Instance>),
     Adapter(Arc<Adapter>),
+    Api(Arc<Api>),
+    Key(Arc<Key>),
+    Host(Arc<Host>),
+}
+
+impl Compiled {
+    pub fn flow(&self) -> Option<&Arc<Flow>> {
+        match self {
+            Self::Flow(flow) => Some(flow),
+            Self::Table(_) | Self::Instance(_) | Self::Adapter(_) | Self::Api(_) | Self::Key(_) | Self::Host(_) => None,
+        }
+    }
 }
 
 /// A lookup table.
@@ -75,7 +93,15 @@ impl Environment {
             tables: Sharded::default(),
             instances: Sharded::default(),
             adapters: Sharded::default(),
+            routes: Routes::default(),
+            keys: Keys::default(),
+            host: None,
         }
+    }
+
+    /// Where its published APIs are reached, when it has an address of its own.
+    pub(crate) fn base_url(&self) -> Option<&str> {
+        self.host.as_ref()?.base_url.as_deref()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -131,7 +157,12 @@ impl Scripts for Environment {
             Named::Name(name) => self.adapters.get(name).map(Arc::as_ref),
             Named::Id(id) => match &self.resources.get(&Kind::Adapter.resource_id(id))?.compiled {
                 Compiled::Adapter(adapter) => Some(adapter),
-                Compiled::Flow(_) | Compiled::Table(_) | Compiled::Instance(_) => None,
+                Compiled::Flow(_)
+                | Compiled::Table(_)
+                | Compiled::Instance(_)
+                | Compiled::Api(_)
+                | Compiled::Key(_)
+                | Compiled::Host(_) => None,
             },
         }
     }

@@ -12,6 +12,7 @@ use kanat_proto::plan::v1::{FlowPlan, WebhookToken};
 use kanat_telemetry::metrics;
 
 use super::environment::Environment;
+use crate::published::Hosts;
 
 /// A deployed version of a flow.
 pub struct Flow {
@@ -32,6 +33,8 @@ pub struct Snapshot {
     environments: BTreeMap<EnvironmentId, Arc<Environment>>,
     flows: Sharded<FlowId, Arc<Flow>>,
     webhooks: Sharded<[u8; 32], Webhook>,
+    /// Whose published APIs a request is for.
+    hosts: Arc<Hosts>,
     /// The environments that the node is to serve; nothing is known of them before the first contact.
     expected: Option<Vec<EnvironmentId>>,
 }
@@ -105,6 +108,11 @@ impl Snapshot {
         self.environments.get(id)
     }
 
+    /// The environment whose published APIs a request to this host, as it names it, is for.
+    pub(crate) fn of_host(&self, host: &str) -> Option<&Arc<Environment>> {
+        self.environment(self.hosts.find(host)?)
+    }
+
     /// Every environment of which something is held.
     pub fn environments(&self) -> impl Iterator<Item = &Arc<Environment>> {
         self.environments.values()
@@ -135,7 +143,11 @@ impl Snapshot {
     #[must_use]
     pub(super) fn with(&self, environment: Environment, changes: &[FlowChange]) -> Self {
         let mut next = self.clone();
-        next.environments.insert(environment.id.clone(), Arc::new(environment));
+        let host = environment.host.clone();
+        let former = next.environments.insert(environment.id.clone(), Arc::new(environment));
+        if former.is_none_or(|former| former.host != host) {
+            next.find_hosts();
+        }
         next.change(changes);
         next
     }
@@ -145,10 +157,16 @@ impl Snapshot {
     pub(super) fn without(&self, id: &EnvironmentId) -> Self {
         let mut next = self.clone();
         next.environments.remove(id);
+        next.find_hosts();
         let gone = self.flows().filter(|flow| flow.environment_id == *id);
         let gone: Vec<_> = gone.map(|flow| FlowChange { before: Some(Arc::clone(flow)), after: None }).collect();
         next.change(&gone);
         next
+    }
+
+    fn find_hosts(&mut self) {
+        let hosts = self.environments.values().map(|environment| (&environment.id, environment.host.as_deref()));
+        self.hosts = Arc::new(Hosts::new(hosts));
     }
 
     fn change(&mut self, changes: &[FlowChange]) {

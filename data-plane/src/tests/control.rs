@@ -12,7 +12,7 @@ use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer}
 use kanat_proto::node::v1::{
     ControlMessage, Environment, NodeMessage, Resource, SnapshotBegin, SnapshotChunk, SnapshotEnd, Welcome,
 };
-use kanat_proto::plan::v1::{ConnectorInstance, FlowPlan, LookupTable};
+use kanat_proto::plan::v1::{ConnectorInstance, ConsumerKey, FlowPlan, LookupTable, PublishedApi};
 use prost::Message;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -84,6 +84,14 @@ impl Control {
 
     pub async fn table(&self, table: &LookupTable) {
         self.put(Kind::LookupTable, &table.id, table.encode_to_vec()).await;
+    }
+
+    pub async fn api(&self, api: &PublishedApi) {
+        self.put(Kind::PublishedApi, &api.id, api.encode_to_vec()).await;
+    }
+
+    pub async fn key(&self, key: &ConsumerKey) {
+        self.put(Kind::ConsumerKey, &key.id, key.encode_to_vec()).await;
     }
 
     pub async fn remove_flow(&self, id: &str) {

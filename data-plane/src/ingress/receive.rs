@@ -1,0 +1,58 @@
+//! A request read within its bounds, and what is said when it is beyond them. The same for everything that comes in.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use kanat_net::body::BoxError;
+
+use super::admission::{NoRoom, Room};
+use super::body;
+use crate::error::Refusal;
+use crate::service::Shared;
+
+/// A sender gets so long for the whole of its body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+const HEADERS_LIMIT: usize = 64 << 10;
+
+/// Errors when the headers are too large.
+pub(crate) fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= HEADERS_LIMIT {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"))
+}
+
+/// The whole body without its content encoding, and the room that it takes until the message is stored.
+pub(crate) async fn read<B>(shared: &Shared, headers: &HeaderMap, incoming: B) -> Result<(Bytes, Room), Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let mut room = shared.admission.admit(incoming.size_hint().exact()).map_err(|full| no_room(&full))?;
+    let Ok(outcome) = tokio::time::timeout(BODY_TIMEOUT, body::read(headers, incoming, &mut room)).await else {
+        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
+    };
+    let body = outcome.map_err(|refused| match &refused {
+        body::Refused::NoRoom(full) => no_room(full),
+        body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string()),
+        body::Refused::Undecodable(_) | body::Refused::Broken => {
+            Refusal::new(StatusCode::BAD_REQUEST, refused.to_string())
+        }
+    })?;
+    Ok((body, room))
+}
+
+fn no_room(full: &NoRoom) -> Refusal {
+    match full {
+        NoRoom::TooLarge { .. } => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, full.to_string()),
+        NoRoom::Busy => Refusal::unavailable(full.to_string(), Duration::from_secs(1)),
+    }
+}
+
+/// The message log did not take a message.
+pub(crate) fn not_stored(error: &kanat_message_log::Error) -> Refusal {
+    tracing::warn!(%error, "a message was not accepted: the message log cannot store it");
+    Refusal::unavailable("the message cannot be stored for now", Duration::from_secs(5))
+}

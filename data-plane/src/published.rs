@@ -1,0 +1,121 @@
+//! Published APIs: a call goes by host, version, path and method to a version of an API; is let in, read, checked and run;
+//! and is answered. What every answer of an API carries, errors too, is added in one place at the end.
+
+mod access;
+mod api;
+mod cors;
+mod host;
+mod input;
+mod keys;
+mod path;
+mod repeat;
+mod route;
+mod routes;
+
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use kanat_message_log::key;
+use kanat_model::Timestamp;
+use kanat_net::body::BoxError;
+use kanat_net::{Body, body as bodies};
+
+pub(crate) use api::Api;
+pub(crate) use host::{Host, Hosts};
+pub(crate) use keys::{Key, Keys};
+pub(crate) use routes::Routes;
+
+use crate::error::Refusal;
+use crate::ingress::{receive, webhook};
+use crate::pipeline::Accepted;
+use crate::plans::{Runnable, Snapshot};
+use crate::service::Shared;
+use repeat::Sent;
+use route::{Route, Target};
+
+/// Answers a request that is for nothing else.
+pub(crate) async fn call<B>(shared: &Shared, request: Request<B>, request_id: &str) -> Response<Body>
+where
+    B: http_body::Body<Data = bytes::Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let (parts, incoming) = request.into_parts();
+    let snapshot = shared.plans.load();
+    let refused = |refusal: Refusal| {
+        let response = refusal.into_response(request_id);
+        kanat_telemetry::metrics().refused(response.status().as_u16());
+        response
+    };
+    let target = match Route::find(&snapshot, &parts) {
+        Route::Call(target) => target,
+        Route::Options(apis) => return cors::options(&apis, &parts.headers),
+        Route::Method(apis) => {
+            let allow = route::allow(&apis);
+            let message = format!("this address takes {}", allow.to_str().unwrap_or_default());
+            let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message);
+            return refused(refusal.with(header::ALLOW, allow));
+        }
+        Route::Nothing if shared.plans.loaded() => return refused(Refusal::not_found()),
+        // It may be the address of an API that this node has not heard of yet.
+        Route::Nothing => return refused(Refusal::no_plans()),
+    };
+    let origin = parts.headers.get(header::ORIGIN).cloned();
+    let is_head = parts.method == Method::HEAD;
+    let mut response = answer(shared, &snapshot, &target, parts, incoming).await.unwrap_or_else(refused);
+    target.mark(response.headers_mut());
+    cors::mark(target.api.cors.as_ref(), origin.as_ref(), response.headers_mut());
+    if is_head { without_body(response) } else { response }
+}
+
+async fn answer<B>(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    target: &Target,
+    mut parts: Parts,
+    incoming: B,
+) -> Result<Response<Body>, Refusal>
+where
+    B: http_body::Body<Data = bytes::Bytes>,
+    B::Error: Into<BoxError>,
+{
+    target.check_state()?;
+    let now = Timestamp::now();
+    let caller = access::let_in(target, &mut parts.headers, now)?;
+    if shared.pipeline.is_draining() {
+        return Err(Refusal::draining());
+    }
+    receive::bound_headers(&parts.headers)?;
+    if target.version().synchronous {
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "synchronous calls are not answered yet"));
+    }
+    let runnable = runnable(snapshot, target)?;
+    let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
+    let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
+    let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
+        arrival.dedupe.push(key::call(&target.api.id, caller.id(), idempotency_key.clone()));
+        Sent { idempotency_key, raw_body: arrival.raw_body.clone() }
+    });
+    let flow = runnable.flow.clone();
+    match shared.pipeline.accept(runnable, arrival).await {
+        Ok(Accepted::Duplicate(first)) => repeat::answer(shared, &flow, sent, first).await,
+        Ok(accepted @ Accepted::New(_)) => Ok(webhook::answer(&accepted)),
+        Err(error) => Err(receive::not_stored(&error)),
+    }
+}
+
+/// The flow that the version calls, as it is deployed.
+fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
+    match snapshot.flow(&target.version().flow_id) {
+        Some(flow) => Ok(Runnable { flow: flow.clone(), environment: target.environment.clone() }),
+        None => Err(Refusal::unavailable("the flow of this API is not deployed", std::time::Duration::from_secs(5))),
+    }
+}
+
+/// What `HEAD` gets of the answer to `GET`.
+fn without_body(response: Response<Body>) -> Response<Body> {
+    use http_body::Body as _;
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Response::from_parts(parts, bodies::empty())
+}

@@ -1,0 +1,232 @@
+//! A published API, compiled: what a node needs to answer a call of it.
+
+use http::{HeaderName, HeaderValue, Method};
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use kanat_proto::plan::v1;
+use kanat_schema::Schema;
+
+use super::path::Path;
+
+/// One method on one path, in all its versions.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub id: String,
+    pub method: Method,
+    pub path: Path,
+    pub auth: Auth,
+    /// An invalid request is refused; else it is noted on the message, and goes on.
+    pub strict: bool,
+    /// In the order of their numbers; at least one.
+    pub versions: Vec<Version>,
+    pub cors: Option<Cors>,
+}
+
+/// Who may call.
+#[derive(Debug)]
+pub(crate) enum Auth {
+    Anyone,
+    ConsumerKey,
+}
+
+#[derive(Debug)]
+pub(crate) struct Version {
+    /// As in `v2`, and the number in it.
+    pub label: String,
+    pub number: u32,
+    pub state: State,
+    pub flow_id: FlowId,
+    pub request_schema: Option<Schema>,
+    pub synchronous: bool,
+}
+
+/// Where a version stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Active,
+    Deprecated { sunset: Option<Timestamp> },
+    Retired,
+}
+
+/// Which pages of other origins may call from a browser.
+#[derive(Debug)]
+pub(crate) struct Cors {
+    pub origins: Origins,
+    /// Lists as the headers have them; `None` when there is nothing to be told.
+    pub headers: Option<HeaderValue>,
+    pub exposed_headers: Option<HeaderValue>,
+    pub credentials: bool,
+    pub max_age: Option<HeaderValue>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Origins {
+    Any,
+    Listed(Vec<String>),
+}
+
+impl Api {
+    /// Errors with what keeps it from running, in words for an operator.
+    pub fn compile(plan: v1::PublishedApi) -> Result<Self, String> {
+        let method = match plan.method.as_str() {
+            "GET" | "POST" | "PUT" | "PATCH" | "DELETE" => Method::from_bytes(plan.method.as_bytes()).ok(),
+            _ => None,
+        };
+        let mut versions = plan.versions.into_iter().map(Version::compile).collect::<Result<Vec<_>, _>>()?;
+        versions.sort_by_key(|version| version.number);
+        if versions.is_empty() {
+            return Err("a published API has at least one version".to_owned());
+        }
+        if versions.windows(2).any(|pair| pair[0].number == pair[1].number) {
+            return Err("two versions have one number".to_owned());
+        }
+        Ok(Self {
+            id: plan.id,
+            method: method.ok_or_else(|| format!("{:?} is no method of a published API", plan.method))?,
+            path: Path::parse(&plan.path)?,
+            auth: Auth::compile(&plan.auth)?,
+            strict: plan.strict,
+            versions,
+            cors: plan.cors.map(Cors::compile).transpose()?,
+        })
+    }
+
+    /// The place in [`Self::versions`] of the one with this number; without a number, of the latest active one, else of the
+    /// latest deprecated one, else of the latest.
+    pub fn version(&self, number: Option<u32>) -> Option<usize> {
+        if let Some(number) = number {
+            return self.versions.iter().position(|version| version.number == number);
+        }
+        let last = |holds: fn(State) -> bool| self.versions.iter().rposition(|version| holds(version.state));
+        last(|state| state == State::Active)
+            .or_else(|| last(|state| state != State::Retired))
+            .or_else(|| self.versions.len().checked_sub(1))
+    }
+
+    /// The version that callers of another one are pointed to.
+    pub fn successor(&self) -> Option<&Version> {
+        self.versions.iter().rev().find(|version| version.state == State::Active)
+    }
+}
+
+impl Auth {
+    fn compile(kind: &str) -> Result<Self, String> {
+        match kind {
+            "none" => Ok(Self::Anyone),
+            "api_key" => Ok(Self::ConsumerKey),
+            other => Err(format!("{other:?} is no way to authenticate consumers")),
+        }
+    }
+}
+
+impl Version {
+    fn compile(plan: v1::ApiVersion) -> Result<Self, String> {
+        let state = match plan.status.as_str() {
+            "active" => State::Active,
+            "deprecated" => {
+                let sunset = (plan.sunset_at != 0).then(|| Timestamp::from_millis(plan.sunset_at));
+                State::Deprecated { sunset }
+            }
+            "retired" => State::Retired,
+            other => return Err(format!("{other:?} is no status of a version")),
+        };
+        let request_schema = schema(&plan.label, "requestSchema", &plan.request_schema)?;
+        let v1::ApiVersion { label, number, flow_id, synchronous, .. } = plan;
+        Ok(Self { label, number, state, flow_id: FlowId::new(flow_id), request_schema, synchronous })
+    }
+}
+
+fn schema(version: &str, name: &str, text: &str) -> Result<Option<Schema>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Schema::compile(text).map(Some).map_err(|error| format!("{name} of {version}: {error}"))
+}
+
+impl Cors {
+    fn compile(plan: v1::Cors) -> Result<Self, String> {
+        let origins = if plan.origins.iter().any(|origin| origin == "*") {
+            Origins::Any
+        } else {
+            Origins::Listed(plan.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect())
+        };
+        Ok(Self {
+            origins,
+            headers: names(&plan.headers)?,
+            exposed_headers: names(&plan.exposed_headers)?,
+            credentials: plan.credentials,
+            max_age: (plan.max_age_seconds > 0).then(|| HeaderValue::from(plan.max_age_seconds)),
+        })
+    }
+}
+
+/// A list of names of headers.
+fn names(names: &[String]) -> Result<Option<HeaderValue>, String> {
+    if let Some(wrong) = names.iter().find(|name| *name != "*" && HeaderName::from_bytes(name.as_bytes()).is_err()) {
+        return Err(format!("{wrong:?} is no name of an HTTP header"));
+    }
+    Ok(HeaderValue::from_str(&names.join(", ")).ok().filter(|list| !list.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(states: &[&str]) -> Api {
+        let versions = states.iter().zip(1..).map(|(status, number)| v1::ApiVersion {
+            label: format!("v{number}"),
+            number,
+            status: (*status).to_owned(),
+            ..Default::default()
+        });
+        let plan = v1::PublishedApi {
+            method: "POST".to_owned(),
+            path: "orders".to_owned(),
+            auth: "none".to_owned(),
+            versions: versions.collect(),
+            ..Default::default()
+        };
+        Api::compile(plan).unwrap()
+    }
+
+    #[test]
+    fn a_request_without_a_version_goes_to_the_latest_active_one() {
+        let number = |states: &[&str]| {
+            let api = api(states);
+            api.versions[api.version(None).unwrap()].number
+        };
+        assert_eq!(number(&["active", "active"]), 2);
+        assert_eq!(number(&["active", "deprecated", "retired"]), 1);
+        assert_eq!(number(&["deprecated", "deprecated", "retired"]), 2);
+        assert_eq!(number(&["retired", "retired"]), 2);
+        assert_eq!(api(&["active"]).version(Some(2)), None);
+    }
+
+    #[test]
+    fn what_this_build_does_not_know_is_refused() {
+        let with = |change: fn(&mut v1::PublishedApi)| {
+            let version = v1::ApiVersion { number: 1, status: "active".into(), ..Default::default() };
+            let mut plan = v1::PublishedApi {
+                method: "POST".into(),
+                path: "a".into(),
+                auth: "none".into(),
+                versions: vec![version],
+                ..Default::default()
+            };
+            change(&mut plan);
+            Api::compile(plan).map(drop)
+        };
+        assert_eq!(with(|_| {}), Ok(()));
+        for wrong in [
+            with(|plan| plan.method = "BREW".into()),
+            with(|plan| plan.path = "a//b".into()),
+            with(|plan| plan.auth = "mtls".into()),
+            with(|plan| plan.auth = "oauth2".into()),
+            with(|plan| plan.versions.clear()),
+            with(|plan| plan.versions[0].status = "asleep".into()),
+            with(|plan| plan.versions.push(plan.versions[0].clone())),
+        ] {
+            assert!(wrong.is_err());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a call brings: its input as the payload of a message, checked by the schema of its version, and what came with it.
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, header};
+use kanat_engine::Input;
+use kanat_mapping::json::write_string;
+use kanat_message_log::key;
+use kanat_model::Timestamp;
+use kanat_model::id::MessageId;
+use kanat_model::message::Trigger;
+use kanat_schema::Schema;
+
+use super::access::Caller;
+use super::route::Target;
+use crate::error::{Refusal, write_details};
+use crate::ingress::payload::{self, Called, Unfit};
+use crate::ingress::trigger;
+use crate::pipeline::Arrival;
+use crate::plans::Runnable;
+use crate::trace_context;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_KEY_LIMIT: usize = 255;
+
+/// Everything of the message that is known before it is stored. Errors for input that is none, and for input that a strict
+/// API does not take.
+pub(crate) fn arrive(
+    target: &Target,
+    caller: &Caller,
+    runnable: &Runnable,
+    parts: &Parts,
+    body: Bytes,
+    at: Timestamp,
+) -> Result<Arrival, Refusal> {
+    let schema = target.version().request_schema.as_ref();
+    let (raw_body, payload) = read(target, schema, parts, body)?;
+    let given = payload.as_ref().unwrap_or(&raw_body);
+    let faults = match schema.map(|schema| schema.validate(given)) {
+        None | Some(Ok(())) => Vec::new(),
+        Some(Err(violations)) => violations.into_iter().map(|fault| (fault.field, fault.message)).collect(),
+    };
+    if !faults.is_empty() && target.api.strict {
+        let message = "the request does not fit the schema of this API";
+        return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message).with_details(faults));
+    }
+    let trigger: Bytes = document(target, caller, parts, &faults, at)?.into();
+    let id = MessageId::generate();
+    let input = Input { payload: given, trigger: &trigger, steps: b"", now: at };
+    let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());
+    let traceparent = trace_context::accept(&parts.headers, &id);
+    Ok(Arrival {
+        id,
+        source: Trigger::Api,
+        raw_body,
+        payload,
+        trigger,
+        at,
+        ordering_key: keys.ordering.map(key::ordering),
+        dedupe: keys.idempotency.map(key::idempotency).into_iter().collect(),
+        traceparent: Some(traceparent),
+    })
+}
+
+/// The body as the message keeps it, and the payload when that is another text.
+fn read(
+    target: &Target,
+    schema: Option<&Schema>,
+    parts: &Parts,
+    body: Bytes,
+) -> Result<(Bytes, Option<Bytes>), Refusal> {
+    if matches!(target.api.method, Method::GET | Method::DELETE) {
+        return Ok((parameters(target, schema, parts)?, None));
+    }
+    let declared = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
+    match payload::of_call(declared, &body) {
+        Ok(Called::Json) => Ok((body, None)),
+        Ok(Called::Nothing) => Ok((body, Some(Bytes::from_static(b"null")))),
+        Ok(Called::Form(members)) => Ok((body, Some(written(schema, &members)))),
+        Err(unfit @ Unfit::Type) => Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, unfit.to_string())),
+        Err(unfit @ Unfit::Malformed(_)) => Err(Refusal::new(StatusCode::BAD_REQUEST, unfit.to_string())),
+    }
+}
+
+/// The input of `GET` and `DELETE`: query and path, which has the last word.
+fn parameters(target: &Target, schema: Option<&Schema>, parts: &Parts) -> Result<Bytes, Refusal> {
+    let query = parts.uri.query().unwrap_or_default();
+    let mut members =
+        payload::members(query.as_bytes()).map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+    for (name, value) in &target.parameters {
+        members.retain(|(other, _)| other != name);
+        members.push((name.clone(), vec![value.clone()]));
+    }
+    Ok(written(schema, &members))
+}
+
+/// Pairs of texts as JSON: with the types that the schema asks for, when there is one.
+fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes {
+    let pairs = members.iter().flat_map(|(name, values)| values.iter().map(|value| (name.as_str(), value.as_str())));
+    match schema {
+        Some(schema) => schema.read_parameters(pairs).into(),
+        None => {
+            let mut out = Vec::with_capacity(64);
+            payload::write_members(members, &mut out);
+            out.into()
+        }
+    }
+}
+
+/// The document that expressions see as `trigger`: with the API that was called, by whom, and what a lenient one found wrong.
+fn document(
+    target: &Target,
+    caller: &Caller,
+    parts: &Parts,
+    faults: &[(String, String)],
+    at: Timestamp,
+) -> Result<Vec<u8>, Refusal> {
+    let mut path_params = Vec::with_capacity(32);
+    path_params.push(b'{');
+    for (place, (name, value)) in target.parameters.iter().enumerate() {
+        if place > 0 {
+            path_params.push(b',');
+        }
+        write_string(name, &mut path_params);
+        path_params.push(b':');
+        write_string(value, &mut path_params);
+    }
+    path_params.push(b'}');
+    let mut members = Vec::with_capacity(128);
+    members.extend_from_slice(b"\"api\":{\"id\":");
+    write_string(&target.api.id, &mut members);
+    members.extend_from_slice(b",\"version\":");
+    write_string(&target.version().label, &mut members);
+    if let Some(consumer) = caller.consumer() {
+        members.extend_from_slice(b",\"consumer\":");
+        write_string(consumer, &mut members);
+    }
+    members.push(b'}');
+    if !faults.is_empty() {
+        members.extend_from_slice(b",\"validation\":");
+        write_details(faults, &mut members);
+    }
+    let received = trigger::Received {
+        method: &parts.method,
+        headers: &parts.headers,
+        query: parts.uri.query().unwrap_or_default(),
+        at,
+        verify: None,
+        path_params: &path_params,
+        members: &members,
+    };
+    trigger::document(&received).map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))
+}
+
+/// What the consumer knows a call by, when it says so.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let Some(given) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let text = given.to_str().ok().filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len()));
+    match text {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => {
+            let message = format!("Idempotency-Key takes 1 to {IDEMPOTENCY_KEY_LIMIT} visible characters of ASCII");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Which version of which API a request is for: by host, version prefix, path and method.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use kanat_mapping::json::write_string;
+
+use super::api::{Api, State, Version};
+use super::path::Requested;
+use crate::error::Refusal;
+use crate::plans::{Environment, Snapshot};
+
+/// What stands at the address of a request.
+pub(crate) enum Route {
+    Call(Box<Target>),
+    /// `OPTIONS` asks of all of them.
+    Options(Vec<Arc<Api>>),
+    /// There are APIs, and none with this method.
+    Method(Vec<Arc<Api>>),
+    Nothing,
+}
+
+/// The version that a request calls.
+pub(crate) struct Target {
+    pub environment: Arc<Environment>,
+    pub api: Arc<Api>,
+    place: usize,
+    /// What the parameters of the path stand for.
+    pub parameters: Vec<(String, String)>,
+    /// Scheme and host of the APIs, as the caller sees them, or nothing.
+    base: String,
+    /// The request's path without its version, beginning with `/`.
+    path: String,
+}
+
+impl Route {
+    pub fn find(snapshot: &Snapshot, parts: &Parts) -> Self {
+        let host = host(parts);
+        let Some(environment) = snapshot.of_host(host) else { return Self::Nothing };
+        let path = parts.uri.path();
+        let Some(requested) = Requested::parse(path) else { return Self::Nothing };
+        let method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
+        let mut others = Vec::new();
+        let found = environment.routes.visit(&requested.segments, &mut |apis| {
+            let here = apis.iter().filter_map(|api| Some((api, api.version(requested.version)?)));
+            for (api, place) in here {
+                if api.method == *method {
+                    return ControlFlow::Break((api, place));
+                }
+                others.push(Arc::clone(api));
+            }
+            ControlFlow::Continue(())
+        });
+        match found {
+            Some((api, place)) => Self::Call(Box::new(Target {
+                environment: Arc::clone(environment),
+                api: Arc::clone(api),
+                place,
+                parameters: owned(api.path.parameters(&requested.segments)),
+                base: base(environment, host, &parts.headers),
+                path: match requested.version {
+                    Some(_) => path.get(1..).and_then(|path| path.find('/').map(|at| path[at..].to_owned())),
+                    None => Some(path.to_owned()),
+                }
+                .unwrap_or_default(),
+            })),
+            None if others.is_empty() => Self::Nothing,
+            None if parts.method == Method::OPTIONS => Self::Options(others),
+            None => Self::Method(others),
+        }
+    }
+}
+
+impl Target {
+    pub fn version(&self) -> &Version {
+        &self.api.versions[self.place]
+    }
+
+    /// Refuses a call of a version that has ended, and says where its successor is.
+    pub fn check_state(&self) -> Result<(), Refusal> {
+        match self.version().state {
+            State::Active | State::Deprecated { .. } => return Ok(()),
+            State::Retired => {}
+        }
+        let label = &self.version().label;
+        let current = self.api.successor();
+        let message = match current {
+            Some(current) => format!("version {label} of this API is retired: call {}", current.label),
+            None => format!("version {label} of this API is retired, and none is active"),
+        };
+        let mut members = b"\"currentVersion\":".to_vec();
+        write_text(current.map(|version| version.label.as_str()), &mut members);
+        members.extend_from_slice(b",\"currentUrl\":");
+        write_text(current.map(|version| self.url(version)).as_deref(), &mut members);
+        Err(Refusal::new(StatusCode::GONE, message).with_members(members))
+    }
+
+    /// What every answer of a deprecated version carries.
+    pub fn mark(&self, headers: &mut HeaderMap) {
+        let State::Deprecated { sunset } = self.version().state else { return };
+        headers.insert("deprecation", HeaderValue::from_static("true"));
+        if let Some(sunset) = sunset.and_then(|sunset| u64::try_from(sunset.as_millis()).ok()) {
+            let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(sunset);
+            if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(at)) {
+                headers.insert("sunset", date);
+            }
+        }
+        let link = self.api.successor().map(|version| format!("<{}>; rel=\"successor-version\"", self.url(version)));
+        if let Some(link) = link.and_then(|link| HeaderValue::from_str(&link).ok()) {
+            headers.append(header::LINK, link);
+        }
+    }
+
+    /// Where the same request finds another version.
+    fn url(&self, version: &Version) -> String {
+        format!("{}/{}{}", self.base, version.label, self.path)
+    }
+}
+
+/// The methods that these APIs take, for `Allow`.
+pub(crate) fn allow(apis: &[Arc<Api>]) -> HeaderValue {
+    let mut methods: Vec<&str> = apis.iter().map(|api| api.method.as_str()).collect();
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    methods.push("OPTIONS");
+    methods.sort_unstable();
+    methods.dedup();
+    HeaderValue::from_str(&methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"))
+}
+
+fn owned<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn write_text(text: Option<&str>, out: &mut Vec<u8>) {
+    match text {
+        Some(text) => write_string(text, out),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+/// The host that a request names, with its port; nothing when it names none.
+fn host(parts: &Parts) -> &str {
+    match parts.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+    }
+}
+
+/// What an environment says of itself, else what the caller seems to have asked.
+fn base(environment: &Environment, host: &str, headers: &HeaderMap) -> String {
+    if let Some(base_url) = environment.base_url() {
+        return base_url.to_owned();
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte);
+    if host.is_empty() || !host.bytes().all(is_plain) {
+        return String::new();
+    }
+    let forwarded = headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
+    let scheme: Cow<'_, str> = if forwarded == Some(b"https") { "https".into() } else { "http".into() };
+    format!("{scheme}://{host}")
+}
