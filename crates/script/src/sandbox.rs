@@ -1,7 +1,7 @@
 //! Runs adapters' code, here and now: what a worker does. It bounds memory and the time of loops; what bounds the built-in
 //! functions, which do not stop when they are told to, is the end of the worker.
 //!
-//! Every message sees a world of its own. Making one takes a while, so a world is frozen after it was made and serves
+//! Every message sees a world of its own. Making one takes a while, so one is made before it is wanted, and a world is frozen after it was made and serves
 //! all messages of a script, whose code is compiled once as a function that makes everything in it anew. Code that
 //! such a world refuses, because it changes what is built in, runs in a fresh world each time: only speed tells the two apart.
 
@@ -15,7 +15,7 @@ use crate::digits::Digits;
 use crate::failure::{Failure, Kind};
 use crate::limits::Limits;
 use crate::wire::{Log, Outcome};
-use world::World;
+use world::{Bare, World};
 
 /// Scripts that are kept ready.
 const KEPT: usize = 32;
@@ -41,6 +41,8 @@ pub(crate) struct Sandbox {
     limits: Limits,
     /// The least recently used first.
     scripts: Vec<Script>,
+    /// A world for the next code that needs one.
+    spare: Option<Bare>,
 }
 
 struct Script {
@@ -69,13 +71,22 @@ pub(crate) struct Called {
 
 impl Sandbox {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, scripts: Vec::new() }
+        Self { limits, scripts: Vec::new(), spare: None }
+    }
+
+    /// What is better done while nobody waits.
+    pub fn prepare(&mut self) {
+        if self.spare.is_none() {
+            // Who needs it next is told why there is none.
+            self.spare = Bare::new(self.limits).ok();
+        }
     }
 
     /// Makes a script known. Errors when its code does not run, or defines no `transform`.
     pub fn load(&mut self, hash: [u8; 32], code: &str, allowed: Duration) -> Result<(), Failure> {
         self.scripts.retain(|script| script.hash != hash);
-        let first = Some(Box::new(World::fresh(self.limits, allowed, code)?)).filter(|world| !world.is_large());
+        let world = World::fresh(bare(&mut self.spare, self.limits)?, allowed, code)?;
+        let first = Some(Box::new(world)).filter(|world| !world.is_large());
         let way = if TELLING.iter().any(|word| code.contains(word)) { Way::Fresh } else { Way::ToBeFrozen };
         if self.scripts.len() >= KEPT {
             self.scripts.remove(0);
@@ -95,7 +106,7 @@ impl Sandbox {
             return Called { logs: Vec::new(), outcome: Outcome::Unknown };
         };
         let digits = Digits::of(input);
-        let (mut logs, output) = script.run(self.limits, [input, context], digits.infinite(), allowed);
+        let (mut logs, output) = script.run(self.limits, &mut self.spare, [input, context], digits.infinite(), allowed);
         let output = output.and_then(|output| match output {
             Some(output) => digits.restore(output).map(Some).map_err(|message| Failure::new(Kind::Thrown, message)),
             None => Ok(None),
@@ -105,17 +116,28 @@ impl Sandbox {
     }
 }
 
+fn bare(spare: &mut Option<Bare>, limits: Limits) -> Result<Bare, Failure> {
+    spare.take().map_or_else(|| Bare::new(limits), Ok)
+}
+
 type Ran = (Vec<Log>, Result<Option<String>, Failure>);
 
 impl Script {
-    fn run(&mut self, limits: Limits, documents: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
+    fn run(
+        &mut self,
+        limits: Limits,
+        spare: &mut Option<Bare>,
+        documents: [&str; 2],
+        infinite: bool,
+        allowed: Duration,
+    ) -> Ran {
         let begun = clock::used();
         let left = || allowed.saturating_sub(clock::used().saturating_sub(begun));
         if let Some(mut world) = self.first.take() {
             return world.run(documents, infinite, allowed);
         }
         if matches!(self.way, Way::ToBeFrozen) {
-            self.way = match World::frozen(limits, allowed, &self.code) {
+            self.way = match bare(spare, limits).and_then(|bare| World::frozen(bare, allowed, &self.code)) {
                 Ok(world) => Way::Frozen(Box::new(world)),
                 // Strict code is another language.
                 Err(failure) if failure.kind == Kind::Code => Way::Fresh,
@@ -137,7 +159,7 @@ impl Script {
                 return ran;
             }
         }
-        let ran = match World::fresh(limits, left(), &self.code) {
+        let ran = match bare(spare, limits).and_then(|bare| World::fresh(bare, left(), &self.code)) {
             Ok(mut world) => world.run(documents, infinite, left()),
             Err(failure) => (Vec::new(), Err(failure)),
         };

@@ -77,6 +77,7 @@ fn serve(limits: Limits, input: &mut impl Read, output: &mut impl Write) -> io::
         let total = nanoseconds(clock_gettime(ClockId::ProcessCPUTime));
         output.write_all(&Answer { used, total, ..answer }.encode())?;
         output.flush()?;
+        sandbox.prepare();
     }
     Ok(())
 }

@@ -28,106 +28,130 @@ const STACK: usize = 1 << 20;
 const LOGS: (usize, usize) = (100, 16 << 10);
 
 pub(super) struct World {
-    // Dropped before the runtime that they live in.
-    tools: Tools,
+    // Dropped before the runtime that it lives in.
     /// `transform` of a fresh world, what makes it in a frozen one.
     code: Persistent<Function<'static>>,
+    /// The tool that calls it.
+    call: Persistent<Function<'static>>,
+    /// Lines above the code.
+    above: u32,
+    bare: Bare,
+}
+
+/// A world without an adapter's code in it.
+pub(super) struct Bare {
+    // Dropped before the runtime that they live in.
+    tools: Tools,
     context: Context,
     runtime: Runtime,
     clock: Rc<Clock>,
     logs: Rc<RefCell<Vec<Log>>>,
-    /// Lines above the code.
-    above: u32,
     limits: Limits,
 }
 
 /// What the prelude gives.
 struct Tools {
+    /// Calls what a fresh world has, and what a frozen one has.
     call: Persistent<Function<'static>>,
+    made: Persistent<Function<'static>>,
     written: Persistent<Function<'static>>,
+}
+
+impl Bare {
+    /// Errors when there is no memory for it.
+    pub fn new(limits: Limits) -> Result<Self, Failure> {
+        let broken = |error: Error| Failure::unavailable(error);
+        let runtime = Runtime::new().map_err(broken)?;
+        runtime.set_memory_limit(limits.memory);
+        runtime.set_max_stack_size(STACK);
+        let clock = Rc::new(Clock::default());
+        // What runs before the code is ours, and ends.
+        clock.start(Duration::MAX);
+        let ticking = Rc::clone(&clock);
+        runtime.set_interrupt_handler(Some(Box::new(move || ticking.is_over())));
+        let context = Context::full(&runtime).map_err(broken)?;
+        let logs = Rc::new(RefCell::new(Vec::new()));
+        let tools = context.with(|ctx| {
+            let tools = prelude(&ctx, &logs).catch(&ctx);
+            let tools = tools.map_err(|caught| failure(caught, &clock, 0, limits))?;
+            let keep = |name: &str| tools.get(name).map(|tool: Function| Persistent::save(&ctx, tool)).map_err(broken);
+            Ok(Tools { call: keep("call")?, made: keep("made")?, written: keep("written")? })
+        })?;
+        Ok(Self { tools, context, runtime, clock, logs, limits })
+    }
 }
 
 impl World {
     /// A world for one message. Errors when the code does not run, or defines no `transform`.
-    pub fn fresh(limits: Limits, allowed: Duration, code: &str) -> Result<Self, Failure> {
-        Self::new(limits, allowed, "call", 0, |ctx| {
+    pub fn fresh(bare: Bare, allowed: Duration, code: &str) -> Result<Self, Failure> {
+        let call = bare.tools.call.clone();
+        Self::new(bare, allowed, call, 0, |ctx| {
             eval::<Value>(ctx, code, position::FILE)?;
             eval::<Value>(ctx, "typeof transform === 'function' ? transform : undefined", OURS)
         })
     }
 
     /// A world for any number of messages. Errors when the code is not right in strict mode, too.
-    pub fn frozen(limits: Limits, allowed: Duration, code: &str) -> Result<Self, Failure> {
-        Self::new(limits, allowed, "made", 1, |ctx| {
+    pub fn frozen(bare: Bare, allowed: Duration, code: &str) -> Result<Self, Failure> {
+        let call = bare.tools.made.clone();
+        Self::new(bare, allowed, call, 1, |ctx| {
             eval::<Function>(ctx, FREEZE, OURS)?.call::<_, ()>(())?;
             eval::<Value>(ctx, &format!("{}{code}{}", AROUND.0, AROUND.1), position::FILE)
         })
     }
 
     fn new(
-        limits: Limits,
+        bare: Bare,
         allowed: Duration,
-        call: &str,
+        call: Persistent<Function<'static>>,
         above: u32,
         load: impl for<'js> FnOnce(&Ctx<'js>) -> rquickjs::Result<Value<'js>>,
     ) -> Result<Self, Failure> {
-        let broken = |error: Error| Failure::unavailable(error);
-        let runtime = Runtime::new().map_err(broken)?;
-        runtime.set_memory_limit(limits.memory);
-        runtime.set_max_stack_size(STACK);
-        let clock = Rc::new(Clock::default());
-        clock.start(allowed);
-        let ticking = Rc::clone(&clock);
-        runtime.set_interrupt_handler(Some(Box::new(move || ticking.is_over())));
-        let context = Context::full(&runtime).map_err(broken)?;
-        let logs = Rc::new(RefCell::new(Vec::new()));
-        let made = context.with(|ctx| {
-            let tools = prelude(&ctx, &logs).catch(&ctx);
-            let tools = tools.map_err(|caught| failure(caught, &clock, above, limits))?;
+        bare.clock.start(allowed);
+        let made = bare.context.with(|ctx| {
             let made = load(&ctx).catch(&ctx);
-            let made = made.map_err(|caught| failure(caught, &clock, above, limits))?;
-            let Some(function) = made.into_function() else {
-                return Err(Failure::new(Kind::Code, "the code has no function transform(input, context)"));
-            };
-            let keep = |name: &str| tools.get(name).map(|tool: Function| Persistent::save(&ctx, tool)).map_err(broken);
-            let tools = Tools { call: keep(call)?, written: keep("written")? };
-            Ok((tools, Persistent::save(&ctx, function)))
+            let made = made.map_err(|caught| failure(caught, &bare.clock, above, bare.limits))?;
+            let function = made.into_function();
+            function
+                .map(|function| Persistent::save(&ctx, function))
+                .ok_or_else(|| Failure::new(Kind::Code, "the code has no function transform(input, context)"))
         });
-        let (tools, code) = made.map_err(|failure| match failure.kind {
+        let code = made.map_err(|failure| match failure.kind {
             Kind::Thrown => Failure { kind: Kind::Code, ..failure },
             Kind::Code | Kind::Time | Kind::Memory | Kind::Unavailable => failure,
         })?;
-        Ok(Self { tools, code, context, runtime, clock, logs, above, limits })
+        Ok(Self { code, call, above, bare })
     }
 
     /// Runs the code on input and context. Gives JSON, nothing for undefined.
     pub fn run(&mut self, [input, context]: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
-        self.clock.start(allowed);
-        self.logs.borrow_mut().clear();
-        let outcome = self.context.with(|ctx| {
+        let bare = &self.bare;
+        bare.clock.start(allowed);
+        bare.logs.borrow_mut().clear();
+        let outcome = bare.context.with(|ctx| {
             let run = || {
-                let call = self.tools.call.clone().restore(&ctx)?;
+                let call = self.call.clone().restore(&ctx)?;
                 let output: Value = call.call((self.code.clone().restore(&ctx)?, input, context, infinite))?;
                 let Some(promise) = output.as_promise() else {
                     return text(output);
                 };
                 let settled: Value = promise.finish()?;
-                text(self.tools.written.clone().restore(&ctx)?.call((settled, infinite))?)
+                text(bare.tools.written.clone().restore(&ctx)?.call((settled, infinite))?)
             };
-            run().catch(&ctx).map_err(|caught| failure(caught, &self.clock, self.above, self.limits))
+            run().catch(&ctx).map_err(|caught| failure(caught, &bare.clock, self.above, bare.limits))
         });
-        (std::mem::take(&mut *self.logs.borrow_mut()), outcome)
+        (std::mem::take(&mut *bare.logs.borrow_mut()), outcome)
     }
 
     /// Whether it holds more than a world that waits for its next message should.
     pub fn is_large(&self) -> bool {
-        self.runtime.run_gc();
-        self.runtime.memory_usage().malloc_size > LARGE
+        self.bare.runtime.run_gc();
+        self.bare.runtime.memory_usage().malloc_size > LARGE
     }
 
     /// Whether nothing of the last message is left to be run.
     pub fn is_clean(&self) -> bool {
-        !self.runtime.is_job_pending()
+        !self.bare.runtime.is_job_pending()
     }
 }
 
@@ -161,12 +185,13 @@ const LEFT_OUT: (&str, &str) = ("kanat", "further lines are left out");
 
 /// What went wrong, in words; with the place in the code where that is known.
 fn failure(caught: CaughtError<'_>, clock: &Clock, above: u32, limits: Limits) -> Failure {
+    let out_of_time = || Failure::new(Kind::Time, "the adapter used up its time");
     if clock.was_stopped() {
         let place = match &caught {
             CaughtError::Exception(exception) => exception.stack().and_then(|stack| position::of(&stack, above)),
             CaughtError::Value(_) | CaughtError::Error(_) => None,
         };
-        return Failure { position: place, ..Failure::new(Kind::Time, "the adapter used up its time") };
+        return Failure { position: place, ..out_of_time() };
     }
     let out_of_memory = || {
         let message = format!("the adapter used up its memory of {} MiB", limits.memory >> 20);
@@ -191,6 +216,10 @@ fn failure(caught: CaughtError<'_>, clock: &Clock, above: u32, limits: Limits) -
         CaughtError::Value(value) if value.is_null() => out_of_memory(),
         CaughtError::Value(value) => {
             let shown = value.ctx().json_stringify(value.clone()).ok().flatten();
+            // To be shown is a call of the code, too.
+            if clock.was_stopped() {
+                return out_of_time();
+            }
             let shown = shown.and_then(|shown| shown.to_string().ok()).unwrap_or_else(|| value.type_name().to_string());
             Failure::new(Kind::Thrown, cut(format!("the adapter threw {shown}")))
         }
