@@ -1,65 +1,110 @@
-//! The yardsticks: a hyper server that reads a body and answers, and one that has it on disk first, one sync per group.
+//! The yardsticks: a hyper server that reads a body and answers; one that has it on disk first, one sync per group; and one
+//! that then also maps the order, delivers it and writes down that it did.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use kanat_net::Inbound;
 use kanat_net::server::{self, Options};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::load;
 use crate::process::Server;
-use crate::report::Row;
+use crate::report::{Delivery, Row};
+use crate::target::Target;
+use crate::{load, order};
 
-/// What the answer of a bare server means.
-#[derive(Clone, Copy)]
-pub enum Durability {
-    /// The body was read.
-    None,
-    /// The body is on disk, synced together with what else was waiting.
-    GroupSync,
+/// Orders that the full loop holds in memory: more wait unanswered.
+const IN_FLIGHT: usize = 512;
+
+/// What a bare server does with an order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Reads it.
+    Read,
+    /// Has it on disk before it answers, synced together with what else was waiting.
+    Append,
+    /// Then maps and delivers it, and has on disk that it did.
+    Loop,
 }
 
-pub async fn measure(durability: Durability, folder: &Path, connections: usize, length: Duration) -> Result<Row> {
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "bare hyper",
+            Self::Append => "bare hyper, fsync per group",
+            Self::Loop => "bare hyper, full loop",
+        }
+    }
+}
+
+pub async fn measure(work: Work, folder: &Path, connections: usize, length: Duration) -> Result<Row> {
+    let start = Instant::now();
+    let target = Target::start(start).await?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--kanat", "-", "bare"]);
-    let name = match durability {
-        Durability::None => "bare hyper",
-        Durability::GroupSync => {
-            command.arg("--file").arg(folder.join("bare.log"));
-            "bare hyper, fsync per group"
-        }
-    };
+    if work != Work::Read {
+        command.arg("--file").arg(folder.join("bare.log"));
+    }
+    if work == Work::Loop {
+        command.arg("--target").arg(target.address.to_string());
+    }
     let server = Server::start(&mut command, &folder.join("bare.err")).await?;
     let before = server.usage()?;
-    let outcome = load::run(server.address, "/", connections, length, Instant::now()).await?;
+    let begun = Instant::now();
+    let outcome = load::run(server.address, "/", connections, length, start).await?;
+    let delivery = match work {
+        Work::Read | Work::Append => None,
+        Work::Loop => Some(Delivery::of(target.wait_for(outcome.acked).await, &outcome, begun)?),
+    };
     let after = server.usage()?;
     server.stop().await?;
-    Ok(Row::new(name, connections, &outcome, before, after))
+    Ok(Row { delivery, ..Row::new(work.name(), connections, &outcome, before, after) })
 }
 
-/// Serves on a free port until killed; with a file, answers only after the body is synced to it.
-pub async fn serve(file: Option<PathBuf>) -> Result<()> {
+/// Serves on a free port until killed; with a file, answers only after the body is synced to it; with a target, delivers
+/// what it answered.
+pub async fn serve(file: Option<PathBuf>, target: Option<SocketAddr>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("bare listening on http://{}", listener.local_addr()?);
     let log = match file {
         Some(path) => Some(start_log(&path)?),
         None => None,
     };
+    let bare = Arc::new(Bare {
+        log,
+        target: target.map(|address| format!("http://{address}/orders")),
+        client: Client::builder(TokioExecutor::new()).build_http(),
+        room: Arc::new(Semaphore::new(IN_FLIGHT)),
+        deliveries: TaskTracker::new(),
+    });
     let service = tower::service_fn(move |request: Request<Inbound>| {
-        let log = log.clone();
-        async move { Ok::<_, Infallible>(answer(request, log).await) }
+        let bare = Arc::clone(&bare);
+        async move { Ok::<_, Infallible>(answer(bare, request).await) }
     });
     server::serve(listener, service, Options::default(), CancellationToken::new()).await;
     Ok(())
+}
+
+struct Bare {
+    log: Option<mpsc::Sender<Entry>>,
+    target: Option<String>,
+    client: Client<HttpConnector, Full<Bytes>>,
+    room: Arc<Semaphore>,
+    deliveries: TaskTracker,
 }
 
 struct Entry {
@@ -67,19 +112,47 @@ struct Entry {
     durable: oneshot::Sender<()>,
 }
 
-async fn answer(request: Request<Inbound>, log: Option<mpsc::Sender<Entry>>) -> Response<kanat_net::Body> {
+async fn answer(bare: Arc<Bare>, request: Request<Inbound>) -> Response<kanat_net::Body> {
     let mut response = Response::new(kanat_net::body::full(r#"{"status":"accepted"}"#));
     *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
     let Ok(body) = request.into_body().collect().await else { return response };
-    if let Some(log) = log {
-        let (durable, done) = oneshot::channel();
-        let sent = log.send(Entry { body: body.to_bytes(), durable }).await.is_ok();
-        if !sent || done.await.is_err() {
-            return response;
-        }
+    let order = body.to_bytes();
+    let Ok(room) = Arc::clone(&bare.room).acquire_owned().await else { return response };
+    if bare.append(order.clone()).await.is_err() {
+        return response;
+    }
+    if let Some(target) = bare.target.clone() {
+        let this = Arc::clone(&bare);
+        bare.deliveries.spawn(async move {
+            if let Err(error) = this.deliver(&target, &order, room).await {
+                eprintln!("not delivered: {error:#}");
+            }
+        });
     }
     *response.status_mut() = http::StatusCode::ACCEPTED;
     response
+}
+
+impl Bare {
+    /// Returns when `body` is on disk; at once without a file.
+    async fn append(&self, body: Bytes) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let (durable, done) = oneshot::channel();
+        log.send(Entry { body, durable }).await?;
+        Ok(done.await?)
+    }
+
+    async fn deliver(&self, target: &str, order: &[u8], _room: OwnedSemaphorePermit) -> Result<()> {
+        let mapped = order::map(order)?;
+        let request =
+            Request::post(target).header("content-type", "application/json").body(Full::new(Bytes::from(mapped)))?;
+        let answer = self.client.request(request).await?;
+        if !answer.status().is_success() {
+            bail!("the target answered {}", answer.status());
+        }
+        answer.into_body().collect().await?;
+        self.append(Bytes::from_static(b"delivered")).await
+    }
 }
 
 /// A thread that writes and syncs all that waits, then answers it; the next group forms meanwhile.

@@ -27,18 +27,10 @@ pub async fn measure(binary: &Path, folder: &Path, connections: usize, length: D
     let before = server.usage()?;
     let begun = Instant::now();
     let outcome = load::run(server.address, &webhook, connections, length, start).await?;
-    let seen = target.wait_for(outcome.acked).await;
+    let delivery = Delivery::of(target.wait_for(outcome.acked).await, &outcome, begun)?;
     let after = server.usage()?;
     server.stop().await?;
-    if (seen.latencies.len() as u64) < outcome.acked {
-        bail!("{} orders were acked, {} arrived", outcome.acked, seen.latencies.len());
-    }
-
-    let mut latencies = seen.latencies;
-    latencies.sort_unstable();
-    let elapsed = seen.last.map_or(length, |last| last - begun);
-    let mut row = Row::new("kanat", connections, &outcome, before, after);
-    row.delivery = Some(Delivery::new(&latencies, elapsed));
+    let mut row = Row { delivery: Some(delivery), ..Row::new("kanat", connections, &outcome, before, after) };
     row.grouping = grouping(&std::fs::read_to_string(&log)?);
     std::fs::remove_dir_all(&data).context("cannot remove the data folder")?;
     Ok(row)

@@ -10,13 +10,14 @@ mod process;
 mod report;
 mod target;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
-use crate::bare::Durability;
+use crate::bare::Work;
 use crate::report::{Report, Row};
 
 /// Webhook in, eleven fields mapped, delivered: how fast, at what price, beside bare servers.
@@ -51,6 +52,8 @@ enum Role {
     Bare {
         #[arg(long)]
         file: Option<PathBuf>,
+        #[arg(long)]
+        target: Option<SocketAddr>,
     },
 }
 
@@ -58,7 +61,7 @@ enum Role {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match arguments.role {
-        Some(Role::Bare { file }) => return bare::serve(file).await,
+        Some(Role::Bare { file, target }) => return bare::serve(file, target).await,
         Some(Role::Adapter) => {
             print!("{}", adapter::measure(&arguments.kanat, Duration::from_secs(arguments.seconds)).await?);
             return Ok(());
@@ -86,8 +89,9 @@ async fn measure(arguments: &Arguments, connections: usize) -> Result<Vec<Row>> 
     }
     .context("cannot make a folder for the data")?;
     Ok(vec![
-        bare::measure(Durability::None, folder.path(), connections, length).await?,
-        bare::measure(Durability::GroupSync, folder.path(), connections, length).await?,
+        bare::measure(Work::Read, folder.path(), connections, length).await?,
+        bare::measure(Work::Append, folder.path(), connections, length).await?,
+        bare::measure(Work::Loop, folder.path(), connections, length).await?,
         kanat::measure(&arguments.kanat, folder.path(), connections, length).await?,
     ])
 }

@@ -1,10 +1,13 @@
 //! Figures of all rounds, their medians, and the ratios to the bare servers.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
 
 use crate::load::Outcome;
 use crate::process::Usage;
+use crate::target::Seen;
 
 /// One server under one load.
 pub struct Row {
@@ -52,13 +55,22 @@ impl Row {
 }
 
 impl Delivery {
-    /// `latencies` are sorted nanoseconds.
-    pub fn new(latencies: &[u64], elapsed: Duration) -> Self {
-        Self {
-            per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
-            p50_ms: percentile(latencies, 50),
-            p99_ms: percentile(latencies, 99),
+    /// Of a load that began at `begun`.
+    ///
+    /// # Errors
+    /// An order that was acked did not arrive.
+    pub fn of(seen: Seen, load: &Outcome, begun: Instant) -> Result<Self> {
+        let mut latencies = seen.latencies;
+        if (latencies.len() as u64) < load.acked {
+            bail!("{} orders were acked, {} arrived", load.acked, latencies.len());
         }
+        latencies.sort_unstable();
+        let elapsed = seen.last.map_or(load.elapsed, |last| last - begun);
+        Ok(Self {
+            per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
+            p50_ms: percentile(&latencies, 50),
+            p99_ms: percentile(&latencies, 99),
+        })
     }
 }
 
@@ -144,7 +156,7 @@ impl Report {
             if server != "kanat" {
                 continue;
             }
-            for yardstick in ["bare hyper", "bare hyper, fsync per group"] {
+            for yardstick in ["bare hyper", "bare hyper, fsync per group", "bare hyper, full loop"] {
                 let ratio = |get: &dyn Fn(&Row) -> Option<f64>| {
                     let (ours, theirs) =
                         (self.median(server, connections, get)?, self.median(yardstick, connections, get)?);
@@ -152,9 +164,10 @@ impl Report {
                 };
                 writeln!(
                     f,
-                    "kanat / {yardstick}, {connections} connections: acked/s {}, ack p50 {}, CPU a message {}",
+                    "kanat / {yardstick}, {connections} connections: acked/s {}, ack p50 {}, delivered/s {}, CPU a message {}",
                     cell(ratio(&|row| Some(row.acked_per_second)), 2),
                     cell(ratio(&|row| Some(row.ack_p50_ms)), 2),
+                    cell(ratio(&|row| Some(row.delivery.as_ref()?.per_second)), 2),
                     cell(ratio(&|row| Some(row.cpu_seconds_per_10k)), 2),
                 )?;
             }
