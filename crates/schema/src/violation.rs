@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 
+use crate::document::Step;
+
 /// A key in a path is cut after so many characters.
 const MAX_KEY: usize = 100;
+/// The path of the whole.
+const ROOT: &str = "(root)";
 
 /// One thing that is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,37 +19,47 @@ pub struct Violation {
     pub message: String,
 }
 
-/// A path that is being written.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Field(String);
+/// A path, and the member that is meant at its end.
+pub(crate) fn field(path: &[Step<'_>], member: Option<&str>) -> String {
+    let mut field = String::new();
+    for step in path {
+        match step {
+            Step::Member(key) => write_member(key, &mut field),
+            Step::Item(index) => {
+                let _ = write!(field, "[{index}]");
+            }
+        }
+    }
+    if let Some(key) = member {
+        write_member(key, &mut field);
+    }
+    if field.is_empty() { ROOT.to_owned() } else { field }
+}
 
-impl Field {
-    pub(crate) fn member(&mut self, key: &str) {
-        let plain =
-            !key.is_empty() && key.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
-        let key = match key.char_indices().nth(MAX_KEY) {
-            Some((end, _)) => format!("{}…", &key[..end]),
-            None => key.to_owned(),
+fn write_member(key: &str, field: &mut String) {
+    let is_plain = !key.is_empty() && key.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
+    let cut = key.char_indices().nth(MAX_KEY).map(|(end, _)| format!("{}…", &key[..end]));
+    let key = cut.as_deref().unwrap_or(key);
+    if is_plain {
+        let point = if field.is_empty() { "" } else { "." };
+        let _ = write!(field, "{point}{key}");
+    } else {
+        let mut quoted = Vec::new();
+        kanat_json::write_string(key, &mut quoted);
+        let _ = write!(field, "[{}]", String::from_utf8_lossy(&quoted));
+    }
+}
+
+/// The JSON pointer of a path.
+pub(crate) fn pointer(path: &[Step<'_>]) -> String {
+    let mut pointer = String::new();
+    for step in path {
+        let _ = match step {
+            Step::Member(key) => write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1")),
+            Step::Item(index) => write!(pointer, "/{index}"),
         };
-        if !plain {
-            let mut quoted = Vec::new();
-            kanat_json::write_string(&key, &mut quoted);
-            let _ = write!(self.0, "[{}]", String::from_utf8_lossy(&quoted));
-            return;
-        }
-        if !self.0.is_empty() {
-            self.0.push('.');
-        }
-        self.0.push_str(&key);
     }
-
-    pub(crate) fn index(&mut self, index: usize) {
-        let _ = write!(self.0, "[{index}]");
-    }
-
-    pub(crate) fn finish(self) -> String {
-        if self.0.is_empty() { "(root)".to_owned() } else { self.0 }
-    }
+    pointer
 }
 
 #[cfg(test)]
@@ -54,23 +68,18 @@ mod tests {
 
     #[test]
     fn writes_paths_as_the_flow_language_does() {
-        let mut field = Field::default();
-        assert_eq!(field.clone().finish(), "(root)");
-        field.member("items");
-        field.index(0);
-        field.member("qty");
-        assert_eq!(field.clone().finish(), "items[0].qty");
-        field.member("a.b");
-        field.member("");
-        field.member("say \"x\"");
-        field.member("größe-1");
-        assert_eq!(field.finish(), r#"items[0].qty["a.b"][""]["say \"x\""].größe-1"#);
+        let member = |key: &'static str| Step::Member(key.into());
+        let mut path = vec![member("items"), Step::Item(0)];
+        assert_eq!(field(&path, Some("qty")), "items[0].qty");
+        assert_eq!(field(&[], None), "(root)");
+        assert_eq!(field(&[Step::Item(2)], Some("a")), "[2].a");
+        path.extend([member("a.b"), member(""), member("say \"x\""), member("größe-1")]);
+        assert_eq!(field(&path, None), r#"items[0]["a.b"][""]["say \"x\""].größe-1"#);
+        assert_eq!(pointer(&[member("a/b~c"), Step::Item(3)]), "/a~1b~0c/3");
     }
 
     #[test]
     fn cuts_long_keys() {
-        let mut field = Field::default();
-        field.member(&"k".repeat(1000));
-        assert_eq!(field.finish().chars().count(), MAX_KEY + 1);
+        assert_eq!(field(&[], Some(&"k".repeat(1000))).chars().count(), MAX_KEY + 1);
     }
 }

@@ -1,0 +1,213 @@
+//! Parameters of a path and a query as JSON: each text becomes what the schema asks for under its name. What does not fit
+//! stays text, so that the check names it.
+
+use std::collections::HashMap;
+
+use crate::node::{Applied, Id, Program};
+
+/// The nodes that speak of the value that `root` speaks of, `root` first.
+pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
+    let mut ids = vec![root];
+    let mut next = 0;
+    while let Some(id) = ids.get(next).copied() {
+        next += 1;
+        for applied in &program.nodes[id as usize].applied {
+            let more: Vec<Id> = match applied {
+                Applied::All(all) | Applied::Any(all) | Applied::One(all) => all.clone(),
+                Applied::Reference(id) | Applied::Dynamic { target: id, .. } | Applied::Recursive { target: id } => {
+                    vec![*id]
+                }
+                Applied::If { then, otherwise, .. } => [*then, *otherwise].into_iter().flatten().collect(),
+                Applied::Not(_) => Vec::new(),
+            };
+            more.into_iter().for_each(|id| {
+                if !ids.contains(&id) {
+                    ids.push(id);
+                }
+            });
+        }
+    }
+    ids
+}
+
+pub(crate) fn read<'p>(
+    program: &Program,
+    of_the_whole: &[Id],
+    pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
+) -> String {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut members: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, text) in pairs {
+        let place = *places.entry(name).or_insert(members.len());
+        match members.get_mut(place) {
+            Some((_, texts)) => texts.push(text),
+            None => members.push((name, vec![text])),
+        }
+    }
+    let mut out = vec![b'{'];
+    for (place, (name, texts)) in members.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        kanat_json::write_string(name, &mut out);
+        out.push(b':');
+        Wanted::under(program, of_the_whole, name).write(program, texts, &mut out);
+    }
+    out.push(b'}');
+    String::from_utf8(out).expect("JSON written from text is UTF-8")
+}
+
+/// What the schema asks for under a name.
+#[derive(Debug, Default)]
+struct Wanted {
+    string: bool,
+    number: bool,
+    boolean: bool,
+    null: bool,
+    list: bool,
+    /// The nodes that speak of the value.
+    nodes: Vec<Id>,
+}
+
+impl Wanted {
+    fn under(program: &Program, of_the_whole: &[Id], name: &str) -> Self {
+        let mut schemas = Vec::new();
+        for id in of_the_whole {
+            let Some(object) = &program.nodes[*id as usize].object else { continue };
+            let before = schemas.len();
+            schemas.extend(object.names.get(name).and_then(|name| name.schema));
+            let matching = object.patterns.iter().filter(|(pattern, _)| pattern.is_match(name));
+            schemas.extend(matching.map(|(_, schema)| *schema));
+            if schemas.len() == before {
+                schemas.extend(object.additional);
+            }
+        }
+        Self::of(program, &schemas)
+    }
+
+    fn of(program: &Program, schemas: &[Id]) -> Self {
+        let mut wanted = Self::default();
+        for schema in schemas {
+            for id in speaking(program, *schema) {
+                wanted.add(program, id);
+            }
+        }
+        wanted
+    }
+
+    fn add(&mut self, program: &Program, id: Id) {
+        self.nodes.push(id);
+        let node = &program.nodes[id as usize];
+        if let Some(types) = node.types {
+            self.string |= types.has("string");
+            self.number |= types.has("number") || types.has("integer");
+            self.boolean |= types.has("boolean");
+            self.null |= types.has("null");
+            self.list |= types.has("array");
+            return;
+        }
+        for options in &node.options {
+            let begins =
+                |first: &[u8]| options.others.iter().any(|option| option.first().is_some_and(|b| first.contains(b)));
+            self.string |= !options.strings.is_empty();
+            self.number |= begins(b"#");
+            self.boolean |= begins(b"tf");
+            self.null |= begins(b"n");
+        }
+        self.list |= node.list.is_some();
+    }
+
+    fn write(&self, program: &Program, texts: &[&str], out: &mut Vec<u8>) {
+        let single = match texts {
+            [text] if !self.list || self.string || self.reads(program, text) => Some(*text),
+            _ => None,
+        };
+        if let Some(text) = single {
+            return self.write_one(program, text, out);
+        }
+        let items: Vec<Id> = self
+            .nodes
+            .iter()
+            .filter_map(|id| program.nodes[*id as usize].list.as_ref())
+            .flat_map(|list| list.first.iter().copied().chain(list.rest))
+            .collect();
+        let item = if self.list { &Self::of(program, &items) } else { self };
+        out.push(b'[');
+        for (place, text) in texts.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            item.write_one(program, text, out);
+        }
+        out.push(b']');
+    }
+
+    fn write_one(&self, program: &Program, text: &str, out: &mut Vec<u8>) {
+        if self.reads(program, text) {
+            out.extend_from_slice(text.as_bytes());
+        } else {
+            kanat_json::write_string(text, out);
+        }
+    }
+
+    /// Whether a text is what is asked for as it stands.
+    fn reads(&self, program: &Program, text: &str) -> bool {
+        let is_option = || {
+            let options = self.nodes.iter().flat_map(|id| &program.nodes[*id as usize].options);
+            options.into_iter().any(|options| options.strings.contains(text))
+        };
+        let fits = match text {
+            "true" | "false" => self.boolean,
+            // A string may well say so.
+            "null" => self.null && !self.string,
+            text => self.number && is_number(text),
+        };
+        fits && !is_option()
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && text.ends_with(|last: char| last.is_ascii_digit())
+        && kanat_json::check_text(text, 1).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Schema;
+
+    #[track_caller]
+    fn reads(schema: &str, pairs: &[(&str, &str)], expected: &str) {
+        let schema = Schema::compile(schema).unwrap();
+        assert_eq!(schema.read_parameters(pairs.iter().copied()), expected);
+    }
+
+    #[test]
+    fn reads_what_the_schema_asks_for() {
+        let schema = r##"{"$defs":{"page":{"type":"integer"}},"properties":{"page":{"$ref":"#/$defs/page"},"q":{"type":"string"},
+            "full":{"type":"boolean"},"rate":{"type":["number","null"]},"tag":{"type":"array","items":{"type":"integer"}},
+            "size":{"enum":[1,2,"3"]}},"allOf":[{"properties":{"deep":{"type":"number"}}}],
+            "patternProperties":{"^n_":{"type":"number"}},"additionalProperties":{"type":"boolean"}}"##;
+        reads(schema, &[("page", "12345678901234567890"), ("q", "7")], r#"{"page":12345678901234567890,"q":"7"}"#);
+        reads(
+            schema,
+            &[("page", "x\"y"), ("full", "true"), ("rate", "null")],
+            r#"{"page":"x\"y","full":true,"rate":null}"#,
+        );
+        reads(schema, &[("tag", "1"), ("rate", "1.50")], r#"{"tag":[1],"rate":1.50}"#);
+        reads(schema, &[("tag", "1"), ("q", "a"), ("tag", "b")], r#"{"tag":[1,"b"],"q":"a"}"#);
+        reads(schema, &[("page", "1"), ("page", "2")], r#"{"page":[1,2]}"#);
+        reads(
+            schema,
+            &[("size", "2"), ("deep", "1e3"), ("n_1", "4"), ("else", "false")],
+            r#"{"size":2,"deep":1e3,"n_1":4,"else":false}"#,
+        );
+        reads(
+            schema,
+            &[("size", "3"), ("page", "01"), ("n_1", " 4"), ("n_2", "+4"), ("rate", "")],
+            r#"{"size":"3","page":"01","n_1":" 4","n_2":"+4","rate":""}"#,
+        );
+        reads(schema, &[], "{}");
+        reads("true", &[("a", "1")], r#"{"a":"1"}"#);
+    }
+}

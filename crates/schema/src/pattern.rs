@@ -1,0 +1,146 @@
+//! Regular expressions of a schema: in the words of ECMA-262, run in linear time, and small enough to be run on anything.
+
+use std::fmt;
+
+use jsonschema_regex::to_rust_regex;
+use regex_automata::dfa::onepass;
+use regex_automata::meta::{self, Regex};
+use regex_automata::nfa::thompson::{self, NFA};
+use regex_syntax::ast::ErrorKind;
+use regex_syntax::hir::{Hir, HirKind, Look};
+
+/// The longest pattern, in bytes.
+const LONGEST: usize = 4096;
+/// As much memory may one pattern take, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// The cache of the lazy automaton of one pattern in one thread, in bytes.
+const CACHE: usize = 256 * 1024;
+/// Above so many positions it is worth a try whether the pattern is always in one of them alone.
+const MANY_POSITIONS: u64 = 64;
+
+pub(crate) struct Pattern {
+    text: Box<str>,
+    regex: Regex,
+    /// In how many places of the pattern a match may be at once, at most: the work of one character.
+    width: u64,
+}
+
+impl Pattern {
+    /// Compiles a pattern. Errors say what is wrong with it.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("is longer than {LONGEST} bytes"));
+        }
+        let translated = to_rust_regex(text).map_err(|()| "is not a regular expression".to_owned())?;
+        let hir = regex_syntax::parse(&translated).map_err(|error| reason(&error).to_owned())?;
+        let too_large = || format!("is too large: it needs more than {} KiB", LARGEST / 1024);
+        let config = Regex::config().nfa_size_limit(Some(LARGEST)).hybrid_cache_capacity(CACHE);
+        let regex: Regex = meta::Builder::new().configure(config).build_from_hir(&hir).map_err(|_| too_large())?;
+        let positions = positions(&hir);
+        let width = if positions > MANY_POSITIONS && is_one_pass(&hir) { 1 } else { positions };
+        Ok(Self { text: text.into(), regex, width })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// The most work that a match on a text may take.
+    pub(crate) fn work(&self, text: &str) -> u64 {
+        1 + self.width.saturating_mul(text.len() as u64) / 32
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.regex.memory_usage()
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn reason(error: &regex_syntax::Error) -> &'static str {
+    match error {
+        regex_syntax::Error::Parse(error) => match error.kind() {
+            ErrorKind::UnsupportedLookAround => "uses look-around, which cannot be matched in linear time",
+            ErrorKind::UnsupportedBackreference => "uses a back-reference, which cannot be matched in linear time",
+            ErrorKind::NestLimitExceeded(_) => "is nested too deeply",
+            _ => "is not a regular expression",
+        },
+        _ => "is not a regular expression",
+    }
+}
+
+/// How many places a pattern has once its repetitions are written out.
+fn positions(hir: &Hir) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(_) => 1,
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(repetition.min).max(1);
+            positions(&repetition.sub).saturating_mul(u64::from(times))
+        }
+        HirKind::Capture(capture) => positions(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(positions).fold(0, u64::saturating_add)
+        }
+    }
+}
+
+/// Whether a match is never in two places at once: it begins at the start of the text, and each character leaves one way.
+fn is_one_pass(hir: &Hir) -> bool {
+    if !hir.properties().look_set_prefix().contains(Look::Start) {
+        return false;
+    }
+    let config = NFA::config().nfa_size_limit(Some(LARGEST));
+    let nfa = thompson::Compiler::new().configure(config).build_from_hir(hir);
+    nfa.is_ok_and(|nfa| {
+        let config = onepass::DFA::config().size_limit(Some(8 * LARGEST));
+        onepass::Builder::new().configure(config).build_from_nfa(nfa).is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_as_ecma_does() {
+        let matches = |pattern: &str, text: &str| Pattern::new(pattern).unwrap().is_match(text);
+        assert!(matches(r"^\d{3}$", "123") && !matches(r"^\d{3}$", "١٢٣") && !matches("^a$", "a\n"));
+        assert!(matches("b+", "abbc") && matches(r"^\w+$", "a_1") && !matches(r"^\w+$", "é"));
+        assert!(matches(r"^\p{L}+$", "é") && matches(r"\u0041", "A"));
+    }
+
+    #[track_caller]
+    fn refuses(pattern: &str, words: &str) {
+        let error = Pattern::new(pattern).unwrap_err();
+        assert!(error.contains(words), "{pattern}: {error}");
+    }
+
+    #[test]
+    fn refuses_what_could_take_long() {
+        refuses("(?=a)b", "look-around");
+        refuses("(?<!a)b", "look-around");
+        refuses(r"(a)\1", "back-reference");
+        refuses("(a", "not a regular expression");
+        refuses("((a{1000}){1000}){1000}", "too large");
+        refuses(&"a".repeat(LONGEST + 1), "longer than");
+        refuses(&format!("{}a{}", "(".repeat(1500), ")".repeat(1500)), "");
+    }
+
+    #[test]
+    fn knows_how_much_a_match_may_cost() {
+        let width = |pattern: &str| Pattern::new(pattern).unwrap().width;
+        assert_eq!((width("^[a-z]+$"), width("^.{1,1000}$")), (3, 1));
+        assert!(width("^(.*a.{500})$") > 500);
+    }
+}
