@@ -186,7 +186,7 @@ impl Decimal {
         }
         let modulus = divisor.digits.iter().fold(0_u128, |value, digit| value * 10 + u128::from(*digit));
         let rest = self.digits.iter().fold(0_u128, |rest, digit| (rest * 10 + u128::from(*digit)) % modulus);
-        rest * power_of_ten(moved.unsigned_abs(), modulus) % modulus == 0
+        (rest * power_of_ten(moved.unsigned_abs(), modulus)).is_multiple_of(modulus)
     }
 
     /// Compares as if neither had a sign.
