@@ -1,5 +1,4 @@
 //! Schemas and documents over all keywords of all drafts: what fits, and which fields are named where it does not.
-#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use kanat_schema::Schema;
 use serde::Deserialize;
