@@ -1,6 +1,7 @@
 //! One attempt: condition, steps, mapping, request, answer, and what they come to. When the next attempt is due is decided
 //! here; that it takes place is not.
 
+mod answer;
 mod call;
 mod exchange;
 mod mask;
@@ -26,6 +27,7 @@ use kanat_script::{Caller, Pool, Scripts};
 use crate::observed::Observer;
 use crate::pipeline::{Bounds, Budget, Reservation};
 use crate::work::Work;
+pub(crate) use answer::{Answered, Answering};
 use call::Called;
 use mask::Mask;
 use trace::Trace;
@@ -37,12 +39,14 @@ pub(crate) struct Attempt {
     pub output: Option<Bytes>,
     pub failure: Option<Failure>,
     pub trace: Vec<TraceRecord>,
+    /// For the caller, where one waits.
+    pub answered: Option<Answered>,
 }
 
 impl Attempt {
     /// The attempt's entry in the log.
     pub fn settlement(self, lease: Lease) -> Settlement {
-        let Self { number, outcome, output, failure, trace } = self;
+        let Self { number, outcome, output, failure, trace, answered: _ } = self;
         Settlement { lease, at: Timestamp::now(), attempt: number, outcome, output, failure, trace }
     }
 }
@@ -65,33 +69,63 @@ pub(crate) struct Tools<'a> {
     pub agent: &'a HeaderValue,
     /// Who is told how calls end and what they bring.
     pub observer: Observer<'a>,
+    /// How to answer the caller, where one waits.
+    pub answering: Option<&'a Answering>,
 }
 
-/// Makes one attempt; `None` when the message was found to be another's.
-pub(crate) async fn attempt(tools: &Tools<'_>, lease: &Lease, work: &mut Work) -> Option<Attempt> {
+impl Tools<'_> {
+    fn use_adapters(&self) -> bool {
+        self.program.uses_adapters() || self.answering.is_some_and(Answering::calls_adapters)
+    }
+}
+
+/// Makes one attempt; `None` when the message was found to be another's. A message without a lease is not in the log yet,
+/// and has no steps.
+pub(crate) async fn attempt(tools: &Tools<'_>, lease: Option<&Lease>, work: &mut Work) -> Option<Attempt> {
     let mut run = Run::begin(tools, lease, work);
-    match run.all().await {
-        Ok(()) => Some(run.trace.end(Outcome::Delivered, run.output, None)),
-        Err(End::Filtered) => Some(run.trace.end(Outcome::Filtered, None, None)),
+    let (attempt, answered) = match run.all().await {
+        Ok(()) => {
+            let answered = match tools.answering {
+                Some(answering) => Some(run.answer(answering).await),
+                None => None,
+            };
+            (run.trace.end(Outcome::Delivered, run.output, None), answered)
+        }
+        Err(End::Filtered) => (run.trace.end(Outcome::Filtered, None, None), Some(Answered::Filtered)),
         Err(End::Failed { failure, answer }) => {
             let outcome = retry::decide(run.work, tools.program.plan(), &failure, answer.as_deref(), Timestamp::now());
-            Some(run.trace.end(outcome, run.output, Some(failure)))
+            let answered = Some(Answered::Failed(failure.kind));
+            (run.trace.end(outcome, run.output, Some(failure)), answered)
         }
-        Err(End::Waits { due }) => Some(run.trace.given_back(due)),
-        Err(End::Lost) => None,
-    }
+        // Who waits is told to come again: the message must not run as well.
+        Err(End::Waits { .. }) if tools.answering.is_some() && run.work.steps.is_empty() => {
+            let failure = Failure { kind: ErrorKind::Network, ..configuration("a connector takes no calls for now") };
+            (run.trace.end(Outcome::Discarded, None, Some(failure)), Some(Answered::NotNow))
+        }
+        Err(End::Waits { due }) => (run.trace.given_back(due), Some(Answered::Failed(ErrorKind::Network))),
+        Err(End::Lost) => return None,
+    };
+    Some(Attempt { answered: answered.filter(|_| tools.answering.is_some()), ..attempt })
 }
 
 /// An attempt that something of ours broke: it fails as any other, so that the message is not lost in it.
 pub(crate) fn broken(work: &Work) -> Attempt {
     let failure = configuration("internal error while the message was processed");
-    Trace::begin(work, Timestamp::now()).end(Outcome::DeadLetter, None, Some(failure))
+    let answered = Some(Answered::Failed(failure.kind));
+    Attempt { answered, ..Trace::begin(work, Timestamp::now()).end(Outcome::DeadLetter, None, Some(failure)) }
+}
+
+/// The end of a message that nobody waits for any more.
+pub(crate) fn late(work: &Work) -> Attempt {
+    let message = "the deadline of the API was over before there was an answer";
+    let failure = Failure { kind: ErrorKind::Timeout, ..configuration(message) };
+    Trace::begin(work, Timestamp::now()).end(Outcome::Discarded, None, Some(failure))
 }
 
 /// An attempt under way.
 struct Run<'a> {
     tools: &'a Tools<'a>,
-    lease: &'a Lease,
+    lease: Option<&'a Lease>,
     work: &'a mut Work,
     /// What expressions see as `source`.
     payload: Bytes,
@@ -99,6 +133,10 @@ struct Run<'a> {
     steps: Bytes,
     /// What the mapping made, as it may be shown.
     output: Option<Bytes>,
+    /// What it made, as it is.
+    mapped: Option<Bytes>,
+    /// What the target answered, where a caller waits.
+    response: Option<Response>,
     mask: Mask,
     trace: Trace,
     /// Calls adapters.
@@ -120,14 +158,16 @@ enum End {
 }
 
 impl<'a> Run<'a> {
-    fn begin(tools: &'a Tools<'a>, lease: &'a Lease, work: &'a mut Work) -> Self {
+    fn begin(tools: &'a Tools<'a>, lease: Option<&'a Lease>, work: &'a mut Work) -> Self {
         Self {
             payload: work.payload.clone(),
             steps: outputs::document(&work.steps),
             output: None,
+            mapped: None,
+            response: None,
             mask: mask(tools),
             trace: Trace::begin(work, Timestamp::now()),
-            caller: Caller::new(tools.adapters, &tools.program.plan().flow_id, context(tools.program, work)),
+            caller: Caller::new(tools.adapters, &tools.program.plan().flow_id, context(tools, work)),
             memory: Vec::new(),
             tools,
             lease,
@@ -166,7 +206,7 @@ impl<'a> Run<'a> {
         let Tools { program, resources, scripts, .. } = *self.tools;
         let input =
             Input { payload: &self.payload, trigger: &self.work.trigger, steps: &self.steps, now: Timestamp::now() };
-        if !program.uses_adapters() {
+        if !self.tools.use_adapters() {
             return part(program, &input, resources);
         }
         let evaluate = |adapters: &dyn Adapters| part(program, &input, &Calling::new(resources, adapters));
@@ -207,6 +247,7 @@ impl<'a> Run<'a> {
         self.output = Some(self.mask.apply_to_bytes(&mapped));
         if plan.mapping.is_some() {
             self.trace.mapped(begun);
+            self.mapped = self.tools.answering.map(|_| mapped.clone());
         }
         if plan.adapter.is_empty() {
             return Ok(mapped);
@@ -229,7 +270,9 @@ impl<'a> Run<'a> {
         self.type_content(&mut request);
         kanat_failpoint::hit("run.mapped");
         let key = self.work.id.to_string();
-        self.call(request, &Called::target(&key)).await.map(drop)
+        let response = self.call(request, &Called::target(&key)).await?;
+        self.response = self.tools.answering.map(|_| response);
+        Ok(())
     }
 
     /// What goes out as it came keeps the type that it came with, unless the flow sets another.
@@ -251,11 +294,11 @@ impl<'a> Run<'a> {
 }
 
 /// What adapters get beside their input.
-fn context(program: &Program, work: &Work) -> String {
-    if !program.uses_adapters() {
+fn context(tools: &Tools<'_>, work: &Work) -> String {
+    if !tools.use_adapters() {
         return String::new();
     }
-    let plan = program.plan();
+    let plan = tools.program.plan();
     let text = |text: &str| {
         let mut quoted = Vec::new();
         kanat_mapping::json::write_string(text, &mut quoted);

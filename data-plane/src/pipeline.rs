@@ -4,6 +4,7 @@
 //! [`claim`] takes it up. Bounds: the lanes' in messages and bytes; nothing here queues without one.
 
 mod accept;
+mod behind;
 mod bounds;
 mod budget;
 mod claim;
@@ -19,19 +20,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
-use kanat_message_log::{Content, Error, MessageLog, Tenant};
+use kanat_message_log::{Content, Error, Message, MessageLog, Tenant, TraceRecord};
 use kanat_model::id::{MessageId, NodeId};
 use kanat_net::outbound;
 use kanat_script::Pool;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::plans::{Flow, Plans};
-pub(crate) use accept::{Accepted, Arrival};
+pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun};
 pub(crate) use bounds::{Bounds, NotNow, Outlook, Pass, Verdict};
 pub(crate) use budget::{Budget, Reservation};
 use job::Job;
+pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
 pub(crate) use persist::persist;
@@ -68,6 +70,8 @@ pub(crate) struct Pipeline {
     memory: Arc<Budget>,
     leases: Leases,
     agent: HeaderValue,
+    /// Room for what was answered from memory and is not in the log yet.
+    behind: Arc<Semaphore>,
     /// Messages that are being stored or run.
     in_flight: AtomicUsize,
     /// One of them has ended.
@@ -97,6 +101,7 @@ impl Pipeline {
             memory,
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
+            behind: Arc::new(Semaphore::new(behind::MOST)),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
             largest: options.largest.min(options.memory),
@@ -140,6 +145,11 @@ impl Pipeline {
     /// A message as it came in.
     pub async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
         self.log.content(tenant, id).await
+    }
+
+    /// A message as it stands, with its trace.
+    pub async fn message(&self, tenant: &Tenant, id: &MessageId) -> Result<(Option<Message>, Vec<TraceRecord>), Error> {
+        Ok((self.log.get(tenant, id).await?, self.log.trace(tenant, id).await?))
     }
 
     /// Begins no more work, lets what is in flight end until `deadline`, and gives everything else back.

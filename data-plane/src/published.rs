@@ -3,6 +3,7 @@
 
 mod access;
 mod api;
+mod coding;
 mod cors;
 mod host;
 mod input;
@@ -11,6 +12,7 @@ mod path;
 mod repeat;
 mod route;
 mod routes;
+mod wait;
 
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -18,6 +20,7 @@ use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_net::body::BoxError;
 use kanat_net::{Body, body as bodies};
+use tokio::time::Instant;
 
 pub(crate) use api::Api;
 pub(crate) use host::{Host, Hosts};
@@ -60,7 +63,9 @@ where
     };
     let origin = parts.headers.get(header::ORIGIN).cloned();
     let is_head = parts.method == Method::HEAD;
-    let mut response = answer(shared, &snapshot, &target, parts, incoming).await.unwrap_or_else(refused);
+    let accepted = coding::Accepted::of(&parts.headers);
+    let response = answer(shared, &snapshot, &target, parts, incoming).await.unwrap_or_else(refused);
+    let mut response = accepted.encode(response).await;
     target.mark(response.headers_mut());
     cors::mark(target.api.cors.as_ref(), origin.as_ref(), response.headers_mut());
     if is_head { without_body(response) } else { response }
@@ -77,6 +82,7 @@ where
     B: http_body::Body<Data = bytes::Bytes>,
     B::Error: Into<BoxError>,
 {
+    let deadline = Instant::now() + target.api.deadline;
     target.check_state()?;
     let now = Timestamp::now();
     let caller = access::let_in(target, &mut parts.headers, now)?;
@@ -84,9 +90,6 @@ where
         return Err(Refusal::draining());
     }
     receive::bound_headers(&parts.headers)?;
-    if target.version().synchronous {
-        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "synchronous calls are not answered yet"));
-    }
     let runnable = runnable(snapshot, target)?;
     let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
@@ -94,6 +97,9 @@ where
         arrival.dedupe.push(key::call(&target.api.id, caller.id(), idempotency_key.clone()));
         Sent { idempotency_key, raw_body: arrival.raw_body.clone() }
     });
+    if let Some(answering) = &target.version().answering {
+        return wait::answer(shared, target, answering, runnable, arrival, sent, deadline).await;
+    }
     let flow = runnable.flow.clone();
     match shared.pipeline.accept(runnable, arrival).await {
         Ok(Accepted::Duplicate(first)) => repeat::answer(shared, &flow, sent, first).await,

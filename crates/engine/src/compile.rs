@@ -86,7 +86,7 @@ fn target(target: &v1::Target) -> Result<Target, CompileError> {
         endpoint: template("target.endpoint", &target.endpoint)?,
         method: Method::from_bytes(method.as_bytes())
             .map_err(|_| invalid("target.method", format!("{method:?} is no HTTP method")))?,
-        headers: target.headers.iter().map(header).collect::<Result<_, _>>()?,
+        headers: target.headers.iter().map(|named| header("target", named)).collect::<Result<_, _>>()?,
         timeout: match target.timeout_ms {
             0 => DEFAULT_TIMEOUT,
             milliseconds => Duration::from_millis(milliseconds),
@@ -94,8 +94,9 @@ fn target(target: &v1::Target) -> Result<Target, CompileError> {
     })
 }
 
-fn header(header: &v1::NamedText) -> Result<(HeaderName, Template), CompileError> {
-    let place = format!("target.headers.{}", header.name);
+/// A header of what `of` is the place of.
+pub(crate) fn header(of: &str, header: &v1::NamedText) -> Result<(HeaderName, Template), CompileError> {
+    let place = format!("{of}.headers.{}", header.name);
     let name = HeaderName::from_bytes(header.name.as_bytes())
         .map_err(|_| invalid(&place, format!("{:?} is no name of an HTTP header", header.name)))?;
     if OF_THE_CONNECTION.contains(&name) {
@@ -105,7 +106,7 @@ fn header(header: &v1::NamedText) -> Result<(HeaderName, Template), CompileError
 }
 
 /// As deep as the plan nests, which its decoder bounds.
-fn mapping(place: &str, mapping: &v1::Mapping) -> Result<Mapping, CompileError> {
+pub(crate) fn mapping(place: &str, mapping: &v1::Mapping) -> Result<Mapping, CompileError> {
     let mut fields = Vec::with_capacity(mapping.fields.len());
     for field in &mapping.fields {
         let place = format!("{place}.{}", field.name);
@@ -130,15 +131,15 @@ fn field_value(place: &str, field: &v1::Field) -> Result<FieldValue, CompileErro
     }
 }
 
-fn optional_expression(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
+pub(crate) fn optional_expression(place: &str, text: &str) -> Result<Option<Expression>, CompileError> {
     if text.is_empty() { Ok(None) } else { expression(place, text).map(Some) }
 }
 
-fn expression(place: &str, text: &str) -> Result<Expression, CompileError> {
+pub(crate) fn expression(place: &str, text: &str) -> Result<Expression, CompileError> {
     Expression::parse(text).map_err(|errors| unparsed(place, errors))
 }
 
-fn template(place: &str, text: &str) -> Result<Template, CompileError> {
+pub(crate) fn template(place: &str, text: &str) -> Result<Template, CompileError> {
     Template::parse(text).map_err(|errors| unparsed(place, errors))
 }
 

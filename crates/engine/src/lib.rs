@@ -2,6 +2,7 @@
 //! same.
 
 mod adapter;
+mod answer;
 mod compile;
 mod key;
 mod program;
@@ -10,6 +11,7 @@ mod resources;
 mod step;
 
 pub use adapter::body;
+pub use answer::{Answer, Built};
 pub use compile::CompileError;
 pub use program::{Input, Keys, Outcome, Program};
 pub use request::Request;

@@ -29,6 +29,8 @@ pub enum Outcome {
         due: Timestamp,
     },
     DeadLetter,
+    /// Given up because nobody wants it any more.
+    Discarded,
     /// Given back undone: no attempt was made, or none that counts.
     Release {
         due: Timestamp,
@@ -63,6 +65,7 @@ impl Outcome {
             Self::Filtered => Some(Status::Filtered),
             Self::Retry { .. } => Some(Status::Retrying),
             Self::DeadLetter => Some(Status::DeadLetter),
+            Self::Discarded => Some(Status::Discarded),
             Self::Release { .. } => None,
         }
     }

@@ -52,10 +52,11 @@ impl Run<'_> {
             self.trace.failed("step", step.name(), message);
             return Err(End::Failed { failure, answer: None });
         }
+        let Some(lease) = self.lease.cloned() else { return Err(End::Lost) };
         let bytes = output.len();
         let name = step.name().to_owned();
         let status = u32::from(answer.status);
-        let checkpoint = StepCheckpoint { lease: self.lease.clone(), name, status, output: output.clone() };
+        let checkpoint = StepCheckpoint { lease, name, status, output: output.clone() };
         let (log, id) = (self.tools.log, &self.work.id);
         match persist(id, || log.checkpoint(checkpoint.clone())).await {
             Settled::Done => {}

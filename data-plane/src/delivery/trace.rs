@@ -88,6 +88,12 @@ impl Trace {
         self.push(Record { at: self.begun, error, ..record });
     }
 
+    /// What a caller was answered.
+    pub fn answered(&mut self, begun: Instant, response: String) {
+        let record = Record::new("answered", "response", "ok", since(begun));
+        self.push(Record { at: Timestamp::now(), response: Some(response), ..record });
+    }
+
     /// A call, to the target or by a step.
     pub fn exchange(
         &mut self,
@@ -116,16 +122,20 @@ impl Trace {
             Outcome::DeadLetter => {
                 self.push(Record { at, error, ..Record::new("dead_lettered", "on_error", "failed", 0) });
             }
+            Outcome::Discarded => {
+                self.push(Record { at, error, ..Record::new("discarded", "api", "failed", 0) });
+            }
             Outcome::Delivered | Outcome::Filtered | Outcome::Release { .. } => {}
         }
-        Attempt { number: self.attempt, outcome, output, failure, trace: self.records }
+        Attempt { number: self.attempt, outcome, output, failure, trace: self.records, answered: None }
     }
 
     /// The message goes back as it is: no attempt is counted, and only what steps did is worth a record.
     pub fn given_back(self, due: Timestamp) -> Attempt {
         let stepped = self.records.iter().any(|record| record.stage == "step");
         let trace = if stepped { self.records } else { Vec::new() };
-        Attempt { number: self.attempt, outcome: Outcome::Release { due }, output: None, failure: None, trace }
+        let outcome = Outcome::Release { due };
+        Attempt { number: self.attempt, outcome, output: None, failure: None, trace, answered: None }
     }
 
     fn push(&mut self, record: Record<'_>) {

@@ -9,11 +9,11 @@ use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
 use kanat_telemetry::metrics::{Outcome, metrics};
 
-use super::job::Job;
+use super::job::{Job, Reply};
 use super::lane::{From, Slot};
 use super::lease::Hold;
 use super::{Outlook, Pipeline, lane_of, outlook};
-use crate::plans::Runnable;
+use crate::plans::{Flow, Runnable};
 use crate::work::{Work, cost};
 
 /// A message that has come in and is not stored yet.
@@ -38,6 +38,27 @@ pub(crate) enum Accepted {
     Duplicate(MessageId),
 }
 
+/// What became of a call; it is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Runs(MessageId),
+    /// Behind the others of its ordering key.
+    Waits(MessageId),
+    /// The message that came first.
+    Duplicate(MessageId),
+}
+
+/// Why a call is not begun; nothing is stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotBegun {
+    #[error("too many calls are under way")]
+    Busy,
+    #[error("the flow of this API is paused")]
+    Paused,
+    #[error("the message log cannot store it: {0}")]
+    NotStored(Error),
+}
+
 /// What a message needs to be run at once.
 struct Taken {
     slot: Slot<Box<Job>>,
@@ -49,9 +70,42 @@ impl Pipeline {
     ///
     /// When the caller goes away before that, the log gives back what it stored, and a claim finds it.
     pub async fn accept(self: &Arc<Self>, runnable: Runnable, arrival: Arrival) -> Result<Accepted, Error> {
+        let (place, taken) = self.place(&runnable, &arrival);
+        Ok(match self.store(runnable, arrival, place, taken, None).await? {
+            Begun::Runs(id) | Begun::Waits(id) => Accepted::New(id),
+            Begun::Duplicate(first) => Accepted::Duplicate(first),
+        })
+    }
+
+    /// Stores a message that a caller waits for, and runs it at once; `reply` is told what the first attempt came to. Nothing
+    /// is stored when it cannot be run now.
+    pub async fn call(self: &Arc<Self>, runnable: Runnable, arrival: Arrival, reply: Reply) -> Result<Begun, NotBegun> {
+        self.admits_calls(&runnable.flow)?;
+        let (place, taken) = self.place(&runnable, &arrival);
+        if taken.is_none() {
+            return Err(NotBegun::Busy);
+        }
+        self.store(runnable, arrival, place, taken, Some(reply)).await.map_err(NotBegun::NotStored)
+    }
+
+    pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), NotBegun> {
+        match flow.paused {
+            true => Err(NotBegun::Paused),
+            false if self.is_draining() => Err(NotBegun::Busy),
+            false => Ok(()),
+        }
+    }
+
+    async fn store(
+        self: &Arc<Self>,
+        runnable: Runnable,
+        arrival: Arrival,
+        place: Place,
+        taken: Option<Taken>,
+        reply: Option<Reply>,
+    ) -> Result<Begun, Error> {
         let in_flight = self.begin();
         let id = arrival.id.clone();
-        let (place, taken) = self.place(&runnable, &arrival);
         let (message, work) = stored(&runnable, arrival, place);
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|_| {
@@ -61,12 +115,12 @@ impl Pipeline {
         match appended {
             Appended::Leased(lease) => {
                 if let Some(Taken { slot, hold }) = taken {
-                    self.begin_run(Box::new(Job { lease, hold, slot, runnable, work }), in_flight);
+                    self.begin_run(Box::new(Job { lease, hold, slot, runnable, work, reply }), in_flight);
                 }
-                Ok(Accepted::New(id))
+                Ok(Begun::Runs(id))
             }
-            Appended::Waiting => Ok(Accepted::New(id)),
-            Appended::Duplicate(first) => Ok(Accepted::Duplicate(first)),
+            Appended::Waiting => Ok(Begun::Waits(id)),
+            Appended::Duplicate(first) => Ok(Begun::Duplicate(first)),
         }
     }
 
@@ -92,7 +146,7 @@ impl Pipeline {
 }
 
 /// The message as the log stores it, and as a run needs it.
-fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, Work) {
+pub(super) fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (NewMessage, Work) {
     let flow = &runnable.flow;
     let plan = flow.plan();
     let max_attempts = plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1));

@@ -168,7 +168,7 @@ impl Pipeline {
             let due = Timestamp::now().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
         };
-        let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work });
+        let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply: None });
         self.begin_run(job, self.begin());
     }
 
@@ -188,10 +188,11 @@ impl Pipeline {
             error: Some(message.to_owned()),
             attempt: number,
         };
-        let attempt =
-            Attempt { number, outcome: Outcome::DeadLetter, output: None, failure: Some(failure), trace: vec![record] };
+        let (outcome, trace) = (Outcome::DeadLetter, vec![record]);
+        let attempt = Attempt { number, outcome, output: None, failure: Some(failure), trace, answered: None };
         let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at));
-        self.finish(Ended { settlement: attempt.settlement(claimed.lease), hold: hold.clone(), slot: None, tally });
+        let settlement = attempt.settlement(claimed.lease);
+        self.finish(Ended { settlement, hold: hold.clone(), slot: None, tally, told: None });
     }
 
     fn finish(self: &Arc<Self>, ended: Ended) {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use kanat_message_log::{Lease, Outcome, Settlement};
 use kanat_model::Timestamp;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::lane::Slot;
 use super::lease::Hold;
 use super::tally::Tally;
-use crate::delivery::Attempt;
+use crate::delivery::{Answered, Answering, Attempt};
 use crate::plans::Runnable;
 use crate::work::Work;
 
@@ -19,6 +21,16 @@ pub(crate) struct Job {
     pub slot: Slot<Box<Job>>,
     pub runnable: Runnable,
     pub work: Work,
+    /// The caller who waits for the end of this attempt, where there is one.
+    pub reply: Option<Reply>,
+}
+
+/// Who waits for what a run comes to.
+pub(crate) struct Reply {
+    pub answering: Arc<Answering>,
+    pub tell: oneshot::Sender<Answered>,
+    /// Cancelled when the message is to be dropped, because it took too long.
+    pub late: CancellationToken,
 }
 
 /// A job that has ended but for its entry in the log.
@@ -28,23 +40,27 @@ pub(super) struct Ended {
     pub slot: Option<Slot<Box<Job>>>,
     /// Where it is counted; what is given back is not.
     pub tally: Option<Tally>,
+    /// Who is told of it, and what.
+    pub told: Option<(oneshot::Sender<Answered>, Answered)>,
 }
 
 impl Job {
-    pub(super) fn ended(self: Box<Self>, attempt: Attempt) -> Ended {
+    pub(super) fn ended(self: Box<Self>, mut attempt: Attempt) -> Ended {
         let tally = Some(Tally::new(&self.runnable.flow.counts, self.work.received_at));
-        Ended { settlement: attempt.settlement(self.lease), hold: self.hold, slot: Some(self.slot), tally }
+        let told = self.reply.map(|reply| reply.tell).zip(attempt.answered.take());
+        Ended { settlement: attempt.settlement(self.lease), hold: self.hold, slot: Some(self.slot), tally, told }
     }
 
     pub(super) fn given_back(self: Box<Self>, due: Timestamp) -> Ended {
-        Ended { settlement: release(self.lease, due), hold: self.hold, slot: Some(self.slot), tally: None }
+        let settlement = release(self.lease, due);
+        Ended { settlement, hold: self.hold, slot: Some(self.slot), tally: None, told: None }
     }
 }
 
 impl Ended {
     /// A message that found no place, given back; it counts as no attempt.
     pub(super) fn undone(lease: Lease, hold: &Arc<Hold>, due: Timestamp) -> Self {
-        Self { settlement: release(lease, due), hold: Arc::clone(hold), slot: None, tally: None }
+        Self { settlement: release(lease, due), hold: Arc::clone(hold), slot: None, tally: None, told: None }
     }
 }
 

@@ -10,9 +10,16 @@ use kanat_model::Timestamp;
 use super::job::{Ended, Job};
 use super::persist::persist;
 use super::{InFlight, Pipeline};
-use crate::delivery::{self, Attempt, Tools};
+use crate::delivery::{self, Answering, Attempt, Tools};
 use crate::observed::Observer;
-use crate::plans::Environment;
+use crate::plans::{Environment, Flow};
+
+/// Why an attempt came to no end of its own.
+enum Broken {
+    /// Nobody waits for it any more.
+    Late,
+    Panicked,
+}
 
 impl Pipeline {
     /// Runs the job in a task of its own.
@@ -64,18 +71,27 @@ impl Pipeline {
         let environment = Arc::clone(environment.unwrap_or(&job.runnable.environment));
         let span = job.work.begin_attempt(&job.runnable.flow.id);
         let hold = Arc::clone(&job.hold);
+        let late = job.reply.as_ref().map(|reply| reply.late.clone());
+        let late = async move {
+            match late {
+                Some(late) => late.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
         let attempt = {
             let attempt = AssertUnwindSafe(self.attempt(&mut job, &environment)).catch_unwind();
             tokio::select! {
                 biased;
                 () = hold.lost().cancelled() => return None,
-                attempt = attempt => attempt,
+                () = late => Err(Broken::Late),
+                attempt = attempt => attempt.map_err(|_| Broken::Panicked),
             }
         };
         let attempt = match attempt {
             Ok(Some(attempt)) => attempt,
             Ok(None) => return None,
-            Err(_) => {
+            Err(Broken::Late) => delivery::late(&job.work),
+            Err(Broken::Panicked) => {
                 tracing::error!(message.id = %job.work.id, flow.id = %job.runnable.flow.id, "a message broke its run");
                 delivery::broken(&job.work)
             }
@@ -92,8 +108,20 @@ impl Pipeline {
     }
 
     async fn attempt(&self, job: &mut Job, environment: &Environment) -> Option<Attempt> {
-        let tools = Tools {
-            program: &job.runnable.flow.program,
+        let answering = job.reply.as_ref().map(|reply| reply.answering.as_ref());
+        let tools = self.tools(&job.runnable.flow, environment, answering);
+        delivery::attempt(&tools, Some(&job.lease), &mut job.work).await
+    }
+
+    /// What an attempt of a message of `flow` works with.
+    pub(super) fn tools<'a>(
+        &'a self,
+        flow: &'a Flow,
+        environment: &'a Environment,
+        answering: Option<&'a Answering>,
+    ) -> Tools<'a> {
+        Tools {
+            program: &flow.program,
             resources: environment,
             scripts: environment,
             adapters: &self.adapters,
@@ -103,14 +131,14 @@ impl Pipeline {
             memory: &self.memory,
             agent: &self.agent,
             observer: Observer { observed: self.plans.observed(), environment: &environment.id },
-        };
-        delivery::attempt(&tools, &job.lease, &mut job.work).await
+            answering,
+        }
     }
 
     /// Writes an outcome until it is durable, or until the message belongs to another. The job's place in its lane is
     /// held meanwhile: a log that cannot write stops the lane, and loses nothing.
     pub(super) async fn settle(&self, ended: Ended) {
-        let Ended { settlement, hold, slot, tally } = ended;
+        let Ended { settlement, hold, slot, tally, told } = ended;
         let writing = async {
             let written = persist(&settlement.lease.message_id, || self.log.settle(&settlement)).await;
             if written == Settled::Done {
@@ -123,5 +151,9 @@ impl Pipeline {
             () = hold.lost().cancelled() => {}
         }
         drop(slot);
+        if let Some((tell, answered)) = told {
+            // Who waited may have gone away.
+            drop(tell.send(answered));
+        }
     }
 }

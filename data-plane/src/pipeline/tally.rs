@@ -30,8 +30,8 @@ impl Tally {
             Outcome::Filtered => (metrics::Outcome::Filtered, "filtered"),
             Outcome::Retry { .. } => (metrics::Outcome::Retried, failure(settlement)),
             Outcome::DeadLetter => (metrics::Outcome::DeadLettered, failure(settlement)),
-            // Given back undone: no attempt.
-            Outcome::Release { .. } => return,
+            // Given back undone, or dropped: no attempt.
+            Outcome::Release { .. } | Outcome::Discarded => return,
         };
         if outcome == metrics::Outcome::Delivered {
             metrics().delivery.observe(settlement.at.since(self.received_at));

@@ -1,12 +1,20 @@
 //! A published API, compiled: what a node needs to answer a call of it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use http::{HeaderName, HeaderValue, Method};
+use kanat_engine::Answer;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_proto::plan::v1;
 use kanat_schema::Schema;
 
 use super::path::Path;
+use crate::delivery::Answering;
+
+/// How long a call that waits may take when the API does not say.
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// One method on one path, in all its versions.
 #[derive(Debug)]
@@ -19,6 +27,10 @@ pub(crate) struct Api {
     pub strict: bool,
     /// In the order of their numbers; at least one.
     pub versions: Vec<Version>,
+    /// How long a call that waits may take.
+    pub deadline: Duration,
+    /// What ran out of time is discarded; else it goes on.
+    pub discard_late: bool,
     pub cors: Option<Cors>,
 }
 
@@ -37,7 +49,8 @@ pub(crate) struct Version {
     pub state: State,
     pub flow_id: FlowId,
     pub request_schema: Option<Schema>,
-    pub synchronous: bool,
+    /// How to answer a call that waits; `None` when calls do not.
+    pub answering: Option<Arc<Answering>>,
 }
 
 /// Where a version stands in its life.
@@ -72,7 +85,9 @@ impl Api {
             "GET" | "POST" | "PUT" | "PATCH" | "DELETE" => Method::from_bytes(plan.method.as_bytes()).ok(),
             _ => None,
         };
-        let mut versions = plan.versions.into_iter().map(Version::compile).collect::<Result<Vec<_>, _>>()?;
+        let strict_response = plan.strict_response;
+        let versions = plan.versions.into_iter().map(|version| Version::compile(version, strict_response));
+        let mut versions = versions.collect::<Result<Vec<_>, _>>()?;
         versions.sort_by_key(|version| version.number);
         if versions.is_empty() {
             return Err("a published API has at least one version".to_owned());
@@ -87,6 +102,8 @@ impl Api {
             auth: Auth::compile(&plan.auth)?,
             strict: plan.strict,
             versions,
+            deadline: if plan.deadline_ms == 0 { DEADLINE } else { Duration::from_millis(plan.deadline_ms) },
+            discard_late: plan.discard_late,
             cors: plan.cors.map(Cors::compile).transpose()?,
         })
     }
@@ -120,7 +137,7 @@ impl Auth {
 }
 
 impl Version {
-    fn compile(plan: v1::ApiVersion) -> Result<Self, String> {
+    fn compile(plan: v1::ApiVersion, strict_response: bool) -> Result<Self, String> {
         let state = match plan.status.as_str() {
             "active" => State::Active,
             "deprecated" => {
@@ -131,9 +148,19 @@ impl Version {
             other => return Err(format!("{other:?} is no status of a version")),
         };
         let request_schema = schema(&plan.label, "requestSchema", &plan.request_schema)?;
-        let v1::ApiVersion { label, number, flow_id, synchronous, .. } = plan;
-        Ok(Self { label, number, state, flow_id: FlowId::new(flow_id), request_schema, synchronous })
+        let answering = plan.synchronous.then(|| answering(&plan, strict_response).map(Arc::new)).transpose()?;
+        let v1::ApiVersion { label, number, flow_id, .. } = plan;
+        Ok(Self { label, number, state, flow_id: FlowId::new(flow_id), request_schema, answering })
     }
+}
+
+fn answering(plan: &v1::ApiVersion, strict: bool) -> Result<Answering, String> {
+    let mapping = plan.response_mapping.as_ref().map(Answer::compile).transpose();
+    Ok(Answering {
+        mapping: mapping.map_err(|error| format!("{error}, in {}", plan.label))?,
+        schema: schema(&plan.label, "responseSchema", &plan.response_schema)?,
+        strict,
+    })
 }
 
 fn schema(version: &str, name: &str, text: &str) -> Result<Option<Schema>, String> {

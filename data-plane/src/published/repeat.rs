@@ -1,15 +1,20 @@
 //! A call that a consumer makes again under one `Idempotency-Key` gets the first answer again; another call under the same
 //! key is refused.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode};
-use kanat_message_log::{Content, Tenant};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use kanat_message_log::{Content, Tenant, TraceRecord};
 use kanat_model::id::MessageId;
+use kanat_model::message::{ErrorKind, Status};
 use kanat_net::Body;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use super::wait;
 use crate::error::Refusal;
-use crate::ingress::{receive, webhook};
+use crate::ingress::{MASK, receive, webhook};
 use crate::pipeline::Accepted;
 use crate::plans::Flow;
 use crate::service::Shared;
@@ -20,28 +25,105 @@ pub(crate) struct Sent {
     pub raw_body: Bytes,
 }
 
-/// Answers a call whose message was found to be there already, as `first`.
+/// Answers a call that does not wait, whose message was found to be there already, as `first`.
 pub(crate) async fn answer(
     shared: &Shared,
     flow: &Flow,
     sent: Option<Sent>,
     first: MessageId,
 ) -> Result<Response<Body>, Refusal> {
-    let duplicate = |first| Ok(webhook::answer(&Accepted::Duplicate(first)));
-    let Some(sent) = sent else { return duplicate(first) };
-    let tenant = Tenant { account_id: flow.account_id.clone(), environment_id: flow.environment_id.clone() };
-    let content = shared.pipeline.content(&tenant, &first).await.map_err(|error| receive::not_stored(&error))?;
-    // It may have been known by the flow's own key, or be no more than a key by now.
-    let Some(content) = content.filter(|content| key_of(content).as_deref() == Some(&sent.idempotency_key)) else {
-        return duplicate(first);
-    };
-    if content.raw_body != sent.raw_body {
-        let message = "this Idempotency-Key came with another request before";
-        return Err(Refusal::new(StatusCode::CONFLICT, message));
+    if is_repeat(shared, flow, sent, &first).await? {
+        Ok(replayed(webhook::answer(&Accepted::New(first))))
+    } else {
+        Ok(webhook::answer(&Accepted::Duplicate(first)))
     }
-    let mut response = webhook::answer(&Accepted::New(first));
+}
+
+/// Answers one that waits: as the first was answered, which is written down with its message.
+pub(crate) async fn answer_of_run(
+    shared: &Shared,
+    flow: &Flow,
+    sent: Option<Sent>,
+    first: MessageId,
+) -> Result<Response<Body>, Refusal> {
+    if !is_repeat(shared, flow, sent, &first).await? {
+        return Ok(webhook::answer(&Accepted::Duplicate(first)));
+    }
+    let (message, trace) =
+        shared.pipeline.message(&tenant(flow), &first).await.map_err(|error| receive::not_stored(&error))?;
+    let failed = message.as_ref().and_then(|message| message.error.as_ref()).map(|error| error.kind);
+    match message.map(|message| message.status) {
+        Some(Status::Delivered) => match trace.iter().rev().find_map(Given::read) {
+            Some(given) => Ok(replayed(given)),
+            None => {
+                Err(conflict("the first call under this Idempotency-Key was carried out, and its answer is not kept"))
+            }
+        },
+        Some(Status::Filtered) => Ok(replayed(wait::filtered())),
+        Some(Status::DeadLetter | Status::Retrying | Status::Discarded) => {
+            Err(wait::failed(failed.unwrap_or(ErrorKind::Configuration), &first))
+        }
+        Some(Status::Received | Status::Processing | Status::Held) | None => {
+            let refusal = conflict("the first call under this Idempotency-Key is not answered yet");
+            Err(refusal.with(header::RETRY_AFTER, HeaderValue::from_static("1")))
+        }
+    }
+}
+
+/// Whether `first` is the message of the same call; an error when it is that of another one under the same key.
+async fn is_repeat(shared: &Shared, flow: &Flow, sent: Option<Sent>, first: &MessageId) -> Result<bool, Refusal> {
+    let Some(sent) = sent else { return Ok(false) };
+    let content = shared.pipeline.content(&tenant(flow), first).await.map_err(|error| receive::not_stored(&error))?;
+    // It may have been known by the flow's own key, or be no more than a key by now.
+    let known = content.filter(|content| key_of(content).as_deref() == Some(&sent.idempotency_key));
+    match known {
+        None => Ok(false),
+        Some(content) if content.raw_body == sent.raw_body => Ok(true),
+        Some(_) => Err(conflict("this Idempotency-Key came with another request before")),
+    }
+}
+
+fn tenant(flow: &Flow) -> Tenant {
+    Tenant { account_id: flow.account_id.clone(), environment_id: flow.environment_id.clone() }
+}
+
+fn conflict(message: &str) -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, message)
+}
+
+fn replayed(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
-    Ok(response)
+    response
+}
+
+/// An answer as the trace of its message has it.
+#[derive(Deserialize)]
+struct Given {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: Option<Box<RawValue>>,
+    #[serde(default)]
+    truncated: bool,
+}
+
+impl Given {
+    /// `None` for what is no answer, and for one that was cut or masked.
+    fn read(record: &TraceRecord) -> Option<Response<Body>> {
+        let text = record.response.as_deref().filter(|_| record.stage == "answered")?;
+        let given: Self = serde_json::from_str(text).ok().filter(|given: &Self| !given.truncated)?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &given.headers {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?);
+        }
+        let body = given.body.as_deref().map(RawValue::get).unwrap_or_default();
+        // What is no JSON stands as a string.
+        let is_json = headers
+            .get(header::CONTENT_TYPE)
+            .is_none_or(|declared| declared.to_str().is_ok_and(|declared| declared.contains("json")));
+        let body = if is_json { body.to_owned() } else { serde_json::from_str(body).unwrap_or_default() };
+        let masked = text.contains(MASK);
+        (!masked).then(|| wait::response(StatusCode::from_u16(given.status).unwrap_or_default(), headers, body.into()))
+    }
 }
 
 fn key_of(content: &Content) -> Option<String> {

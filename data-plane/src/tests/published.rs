@@ -2,6 +2,7 @@
 
 mod input;
 mod versions;
+mod wait;
 
 use bytes::Bytes;
 use http::{Method, Request};

@@ -18,6 +18,7 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
         (Outcome::Delivered, Status::Delivered, None),
         (Outcome::Filtered, Status::Filtered, None),
         (Outcome::DeadLetter, Status::DeadLetter, Some(failure())),
+        (Outcome::Discarded, Status::Discarded, Some(failure())),
     ];
     for (outcome, status, error) in finals {
         let lease = subject.lease(message(&flow)).await;

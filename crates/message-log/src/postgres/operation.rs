@@ -142,7 +142,9 @@ impl Change {
         };
         let (due_at, attempts, error) = match outcome {
             Outcome::Delivered | Outcome::Filtered => (None, Some(*attempt), Problem::Clear),
-            Outcome::DeadLetter => (None, Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
+            Outcome::DeadLetter | Outcome::Discarded => {
+                (None, Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set))
+            }
             Outcome::Retry { due } => (Some(*due), Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
             Outcome::Release { due } => (Some(*due), None, Problem::Keep),
         };

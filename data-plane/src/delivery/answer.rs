@@ -1,0 +1,164 @@
+//! What a caller who waits is answered, from what a run came to: built, checked, and written down with the message.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use kanat_engine::{Answer, Built};
+use kanat_mapping::json;
+use kanat_model::message::ErrorKind;
+use kanat_net::outbound::Response;
+use kanat_schema::{Schema, Violation};
+
+use super::{Run, exchange, outputs};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// How the answers of a version of a published API are built.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    /// `None` when the flow's own output is the answer.
+    pub mapping: Option<Answer>,
+    pub schema: Option<Schema>,
+    /// An answer that does not fit the schema is not given.
+    pub strict: bool,
+}
+
+/// What a caller is to be told.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    Ready(Ready),
+    /// The flow's condition was false.
+    Filtered,
+    /// A part of the flow failed.
+    Failed(ErrorKind),
+    /// The flow did its work, and what it made is no answer.
+    Unfit,
+    /// A connector takes no calls for now; nothing was begun.
+    NotNow,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answering {
+    pub fn calls_adapters(&self) -> bool {
+        self.mapping.as_ref().is_some_and(Answer::calls_adapters)
+    }
+}
+
+/// A body as it is checked, and as it goes out.
+struct Body {
+    json: Bytes,
+    /// Where it is no JSON: its bytes and what they are.
+    other: Option<(Bytes, HeaderValue)>,
+}
+
+impl Run<'_> {
+    /// The answer to a run that has ended well.
+    pub(super) async fn answer(&mut self, answering: &Answering) -> Answered {
+        let begun = Instant::now();
+        let built = match &answering.mapping {
+            Some(mapping) => {
+                let target = self.response.as_ref().map(target_document).unwrap_or_default();
+                self.evaluate(|program, input, resources| program.answer(mapping, input, &target, resources)).await
+            }
+            None => Ok(Built { status: StatusCode::OK, headers: HeaderMap::new(), body: None }),
+        };
+        let Built { status, mut headers, body } = match built {
+            Ok(built) => built,
+            Err(failure) => {
+                let message = self.mask.apply(&failure.message).into_owned();
+                self.trace.failed("answered", "responseMapping", message);
+                return Answered::Unfit;
+            }
+        };
+        let body = match body {
+            Some(json) => mapped(json.into(), headers.get(header::CONTENT_TYPE)),
+            None => self.own_output(),
+        };
+        if let Some(Err(violations)) = answering.schema.as_ref().map(|schema| schema.validate(&body.json)) {
+            self.trace.failed("validated", "responseSchema", words(&violations));
+            if answering.strict {
+                return Answered::Unfit;
+            }
+        }
+        let (body, content_type) = body.other.unwrap_or((body.json, JSON));
+        headers.entry(header::CONTENT_TYPE).or_insert(content_type);
+        let body = if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+            headers.remove(header::CONTENT_TYPE);
+            Bytes::new()
+        } else {
+            body
+        };
+        let shown = Response { status: status.as_u16(), headers, body, truncated: false };
+        self.trace.answered(begun, exchange::response(&shown, &self.mask));
+        Answered::Ready(Ready { status, headers: shown.headers, body: shown.body })
+    }
+
+    /// The mapping's output, else the target's body, else the output of the last step, else what came in.
+    fn own_output(&self) -> Body {
+        if let Some(mapped) = &self.mapped {
+            return Body { json: mapped.clone(), other: None };
+        }
+        if let Some(response) = &self.response {
+            let json = outputs::of_answer(response);
+            let is_json = json == response.body || response.body.iter().all(u8::is_ascii_whitespace);
+            let content_type = response.headers.get(header::CONTENT_TYPE).cloned();
+            let other = content_type.filter(|_| !is_json).map(|content_type| (response.body.clone(), content_type));
+            return Body { json, other };
+        }
+        let last = self.work.steps.last().map(|step| step.output.clone());
+        Body { json: last.unwrap_or_else(|| self.payload.clone()), other: None }
+    }
+}
+
+/// A text that the API calls by another type than JSON goes out without quotes.
+fn mapped(json: Bytes, content_type: Option<&HeaderValue>) -> Body {
+    let declared = content_type.filter(|declared| !is_json(declared)).cloned();
+    let text = std::str::from_utf8(&json).ok().filter(|text| text.starts_with('"'));
+    let other = declared.zip(text).map(|(declared, text)| (Bytes::from(json::decode(text).into_owned()), declared));
+    Body { json, other }
+}
+
+fn is_json(content_type: &HeaderValue) -> bool {
+    let text = content_type.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
+}
+
+/// What expressions see as `target`.
+fn target_document(response: &Response) -> Vec<u8> {
+    let body = outputs::of_answer(response);
+    let mut out = Vec::with_capacity(body.len() + 48);
+    out.extend_from_slice(b"{\"response\":{\"body\":");
+    out.extend_from_slice(&body);
+    out.extend_from_slice(format!(",\"status\":{}}}}}", response.status).as_bytes());
+    out
+}
+
+fn words(violations: &[Violation]) -> String {
+    let words = violations.iter().map(|fault| format!("{} {}", fault.field, fault.message));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_another_type_goes_out_without_quotes() {
+        let of = |json: &'static str, content_type: &'static str| {
+            let body = mapped(json.into(), Some(&HeaderValue::from_static(content_type)));
+            body.other.map(|(bytes, _)| bytes)
+        };
+        assert_eq!(of(r#""<b>\"1\"</b>""#, "text/html"), Some("<b>\"1\"</b>".into()));
+        assert_eq!(of(r#""a""#, "application/json; charset=utf-8"), None);
+        assert_eq!(of(r#""a""#, "application/problem+json"), None);
+        assert_eq!(of("{}", "text/html"), None);
+    }
+}
