@@ -5,6 +5,7 @@
 //! `sequence`, how the order of messages with one key does in `keys`, and where messages are kept in `day`.
 
 mod append;
+mod begin;
 mod change;
 mod claim;
 mod day;

@@ -28,8 +28,10 @@ mod row;
 pub mod schedule;
 mod search;
 mod store;
+mod transaction;
 pub mod webhook_token;
 
 pub use announcement::{Announcement, Listener};
 pub use error::Error;
-pub use store::{Db, Options, Store, Tx};
+pub use store::{Db, Options, Store};
+pub use transaction::Tx;

@@ -1,17 +1,16 @@
-//! The handle to the database, and its transactions.
+//! The handle to the database.
 
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use kanat_model::Secret;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{Any, AnyConnection, AnyPool, Transaction};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use sqlx::{AnyConnection, AnyPool};
+use tokio::sync::Semaphore;
 
 use crate::dialect::Dialect;
-use crate::{Error, Listener, migration};
+use crate::{Error, Listener, Tx, migration};
 
 /// What every function of this crate runs on: a transaction lends it.
 pub type Db = AnyConnection;
@@ -37,12 +36,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { connections: 8 }
     }
-}
-
-/// A transaction: undone unless it is committed.
-pub struct Tx {
-    inner: Transaction<'static, Any>,
-    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Store {
@@ -99,12 +92,12 @@ impl Store {
             Some(writers) => Some(Arc::clone(writers).acquire_owned().await.expect("the semaphore is never closed")),
             None => None,
         };
-        Ok(Tx { inner: self.pool.begin_with(self.dialect.begin_write()).await?, _turn: turn })
+        Tx::begin(self.pool.acquire().await?, self.dialect.begin_write(), turn).await
     }
 
     /// Begins a transaction that sees one state of the database throughout; only for reading.
     pub async fn read(&self) -> Result<Tx, Error> {
-        Ok(Tx { inner: self.pool.begin_with(self.dialect.begin_read()).await?, _turn: None })
+        Tx::begin(self.pool.acquire().await?, self.dialect.begin_read(), None).await
     }
 
     /// Whether other processes may work on the same database.
@@ -125,27 +118,6 @@ impl Store {
     /// Closes the connections once they are idle.
     pub async fn close(&self) {
         self.pool.close().await;
-    }
-}
-
-impl Tx {
-    /// Returns once the changes are durable.
-    pub async fn commit(self) -> Result<(), Error> {
-        Ok(self.inner.commit().await?)
-    }
-}
-
-impl Deref for Tx {
-    type Target = Db;
-
-    fn deref(&self) -> &Db {
-        &self.inner
-    }
-}
-
-impl DerefMut for Tx {
-    fn deref_mut(&mut self) -> &mut Db {
-        &mut self.inner
     }
 }
 

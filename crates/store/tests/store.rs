@@ -52,6 +52,7 @@ mod store {
     mod node;
     mod oauth_token;
     mod published;
+    mod transaction;
 }
 
 impl TestStore {

@@ -13,7 +13,7 @@ use super::operation::Change;
 use super::options::LockSpace;
 use super::text::text;
 use super::transaction::{Trail, Transaction};
-use super::{change, row, sequence};
+use super::{begin, change, row, sequence};
 use crate::{Claim, Claimed, Error, Lease, Step, Waiting};
 
 /// Milliseconds since 1970 by the database's clock, by which alone leases are counted.
@@ -138,7 +138,7 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
 
 pub(super) async fn claim(workers: &PgPool, space: LockSpace, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let undone = |error: sqlx::Error| Failed::Undone(outward(error));
-    let mut tx = workers.begin().await.map_err(undone)?;
+    let mut tx = begin::write(workers).await.map_err(undone)?;
     let (trail, claimed) = take(&mut tx, space, claim).await.map_err(undone)?;
     if claimed.is_empty() {
         tx.rollback().await.map_err(undone)?;
