@@ -35,8 +35,11 @@ use tonic::{Request, Response, Status};
 use crate::app::{App, Caller, Changed, IfMatch};
 use crate::push::Applied;
 
-/// Bytes of a request or an answer.
+/// Bytes of a request.
 pub const MAX_MESSAGE_BYTES: usize = 32 << 20;
+
+/// Bytes of an answer: one message with the largest payload and the largest output fits; lists have pages of less.
+const MAX_ANSWER_BYTES: usize = 192 << 20;
 
 /// What each service is made of.
 #[derive(Clone)]
@@ -57,7 +60,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
             routes.add_service(
                 $server::new(api.clone())
                     .max_decoding_message_size(MAX_MESSAGE_BYTES)
-                    .max_encoding_message_size(MAX_MESSAGE_BYTES),
+                    .max_encoding_message_size(MAX_ANSWER_BYTES),
             );
         )*};
     }

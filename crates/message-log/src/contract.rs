@@ -91,6 +91,7 @@ macro_rules! message_log_contract {
             filters_a_list
             searches_payload_id_and_error_as_plain_text
             keeps_a_cursor_while_messages_arrive
+            ends_a_page_that_would_grow_too_large
             shows_nothing_to_another_tenant
             drops_old_finished_messages_only
             never_gives_an_event_id_twice

@@ -58,6 +58,24 @@ pub struct MessagePage {
     pub next: Option<Cursor>,
 }
 
+impl MessagePage {
+    /// Bytes of payloads and outputs on one page. A page that would have more ends earlier, after one message at least, and
+    /// says where the next begins.
+    pub const BYTES: u64 = 16 << 20;
+
+    /// How many of the messages that have so many bytes, in their order, go on one page of at most `limit`.
+    pub(crate) fn fitting(sizes: &[u64], limit: u32) -> u32 {
+        let mut room = Self::BYTES;
+        let fits = |size: &&u64| {
+            let fits = **size <= room;
+            room = room.saturating_sub(**size);
+            fits
+        };
+        let fitting = u32::try_from(sizes.iter().take_while(fits).count()).unwrap_or(u32::MAX);
+        fitting.max(1).min(limit)
+    }
+}
+
 impl Cursor {
     /// As text without special characters.
     pub fn to_text(self) -> String {
@@ -76,6 +94,22 @@ impl Cursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_ends_before_it_has_too_many_bytes_and_has_one_message_at_least() {
+        let half = MessagePage::BYTES / 2;
+        for (sizes, limit, fitting) in [
+            (&[half, half, 1][..], 50, 2),
+            (&[half, half + 1, 1], 50, 1),
+            (&[half, 2 * half + 1, 0], 50, 1),
+            (&[3 * half, 1], 50, 1),
+            (&[1, 1, 1], 2, 2),
+            (&[1, 1, 1], 3, 3),
+            (&[], 50, 1),
+        ] {
+            assert_eq!(MessagePage::fitting(sizes, limit), fitting, "{sizes:?}");
+        }
+    }
 
     #[test]
     fn a_cursor_reads_back() {

@@ -1,8 +1,10 @@
 //! Lists: filters, pages, cursors, and whose messages they show.
 
+use kanat_tests::rest::text as text_of;
 use kanat_tests::target::{ok, status};
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 const FLOW: &str = "flow: listed
 version: 1
@@ -91,4 +93,35 @@ async fn another_environment_sees_none_of_it() {
     production.get(&format!("/api/v1/messages/{id}")).await.expect_error(404, "NOT_FOUND");
     let list = production.get(&format!("/api/v1/messages?flowId={flow}")).await;
     assert!(list.status == 404 || list.json()["pagination"]["total"] == 0, "{}", list.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_large_messages_has_fewer_of_them() {
+    let app = TestApp::start().await;
+    app.api.http_instance("erp", "http://127.0.0.1:9").await;
+    let (flow, url) = app.api.deployed(FLOW).await;
+    // More than a page may have, all together.
+    let text = "x".repeat(1_040_000);
+    let mut sent = JoinSet::new();
+    for n in 0..34 {
+        let (api, url, payload) = (app.api.clone(), url.clone(), json!({ "n": 100 + n, "text": text }));
+        sent.spawn(async move { api.webhook(&url, &payload).await });
+    }
+    let mut ids = sent.join_all().await;
+
+    let (mut found, mut pages, mut cursor) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let path = format!("/api/v1/messages?flowId={flow}&limit=500{cursor}");
+        let page = app.api.get(&path).await.expect(200);
+        assert_eq!(page["pagination"]["total"], 34);
+        let listed = page["data"].as_array().unwrap();
+        pages.push(listed.len());
+        found.extend(listed.iter().map(|message| text_of(&message["id"])));
+        let Some(next) = page["pagination"]["nextCursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(pages, [16, 16, 2]);
+    ids.sort();
+    found.sort();
+    assert_eq!(found, ids);
 }

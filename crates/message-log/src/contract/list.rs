@@ -155,6 +155,26 @@ pub async fn keeps_a_cursor_while_messages_arrive(harness: &dyn Harness) {
     subject.close().await;
 }
 
+pub async fn ends_a_page_that_would_grow_too_large(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let half = usize::try_from(MessagePage::BYTES / 2).expect("it is addressed");
+    for bytes in [half + 1, half, 3 * half, 2, 2] {
+        let raw_body = Bytes::from(format!("\"{}\"", "x".repeat(bytes - 2)));
+        subject.append(NewMessage { raw_body, ..message(&flow) }).await;
+    }
+    let filter = Filter::flow(tenant(), flow);
+    let (mut pages, mut part) = (Vec::new(), page(&subject, &filter, 50, 0).await);
+    loop {
+        assert_eq!(part.total, 5);
+        pages.push(part.messages.iter().map(|message| message.payload.len()).collect::<Vec<_>>());
+        let Some(cursor) = part.next else { break };
+        part = subject.log.list(&filter, Position::After { cursor, limit: 50 }).await.expect("the log reads");
+    }
+    assert_eq!(pages, [vec![2, 2], vec![3 * half], vec![half], vec![half + 1]]);
+    subject.close().await;
+}
+
 pub async fn shows_nothing_to_another_tenant(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use sqlx::{PgPool, Postgres, QueryBuilder, Row};
 
 use super::append::each;
+use super::begin;
 use super::failure::outward;
 use super::row::{self, fixed_columns, present_columns};
 use super::text::text;
@@ -15,7 +16,11 @@ const SEARCH_LIMIT: usize = 1_000;
 
 const COUNT: &str = "SELECT count(*)";
 
-const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
+/// Told from the rows' heads: what is large is not read for it.
+pub(super) const SIZES: &str = "SELECT CAST(octet_length(coalesce(b.payload, b.raw_body)) + coalesce((SELECT octet_length(t.output) \
+    FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq DESC LIMIT 1), 0) AS BIGINT)";
+
+pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 pub(super) async fn list(reader: &PgPool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
     check(filter)?;
@@ -23,17 +28,21 @@ pub(super) async fn list(reader: &PgPool, filter: &Filter, position: Position) -
 }
 
 async fn read(reader: &PgPool, filter: &Filter, position: Position) -> Result<MessagePage, sqlx::Error> {
-    let mut snapshot = reader.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let mut snapshot = begin::snapshot(reader).await?;
     let total: i64 = query(COUNT, filter).build().fetch_one(&mut *snapshot).await?.try_get(0)?;
     let limit = match position {
         Position::Page(page) => page.limit,
         Position::After { limit, .. } => limit,
     };
-    let rows = page(filter, position, limit).build().fetch_all(&mut *snapshot).await?;
+    // One more than asked for says whether there is a next page.
+    let sizes = page(SIZES, filter, position, limit.saturating_add(1)).build().fetch_all(&mut *snapshot).await?;
+    let sizes = sizes.iter().map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
+    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let mut page = page(PAGE, filter, position, MessagePage::fitting(&sizes, limit));
+    let rows = page.build().fetch_all(&mut *snapshot).await?;
     snapshot.commit().await?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let messages = rows.iter().take(limit).map(row::message).collect::<Result<Vec<_>, _>>()?;
-    let more = rows.len() > limit;
+    let messages = rows.iter().map(row::message).collect::<Result<Vec<_>, _>>()?;
+    let more = sizes.len() > messages.len();
     let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
     Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
 }
@@ -50,14 +59,14 @@ fn check(filter: &Filter) -> Result<(), Error> {
     Ok(())
 }
 
-/// One more than asked for says whether there is a next page.
-pub(super) fn page(filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Postgres> {
-    let mut page = query(PAGE, filter);
+/// `columns` of at most `limit` messages from there on.
+pub(super) fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Postgres> {
+    let mut page = query(columns, filter);
     if let Position::After { cursor, .. } = position {
         page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
         page.push(", ").push_bind(cursor.seq).push(")");
     }
-    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit));
     if let Position::Page(page_asked) = position {
         page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
     }

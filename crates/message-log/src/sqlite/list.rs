@@ -11,6 +11,10 @@ const SEARCH_LIMIT: usize = 1_000;
 
 const COUNT: &str = "SELECT count(*)";
 
+/// Told from the rows' heads: what is large is not read for it.
+const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(t.output \
+    AS BLOB)) FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq DESC LIMIT 1), 0)";
+
 const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
@@ -23,22 +27,30 @@ pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Positio
         Position::After { limit, .. } => limit,
     };
     // One more than asked for says whether there is a next page.
-    let mut page = query(PAGE, filter);
+    let sizes = page(SIZES, filter, position, limit.saturating_add(1)).build().fetch_all(&mut *snapshot).await?;
+    let sizes = sizes.iter().map(|row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0)));
+    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let mut page = page(PAGE, filter, position, MessagePage::fitting(&sizes, limit));
+    let rows = page.build().fetch_all(&mut *snapshot).await?;
+    let mut messages = rows.iter().map(row::message).collect::<Result<Vec<_>, _>>()?;
+    messages.shrink_to_fit();
+    let more = sizes.len() > messages.len();
+    let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
+    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
+}
+
+/// `columns` of at most `limit` messages from there on.
+fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Sqlite> {
+    let mut page = query(columns, filter);
     if let Position::After { cursor, .. } = position {
         page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
         page.push(", ").push_bind(cursor.seq).push(")");
     }
-    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    page.push(" ORDER BY m.received_at DESC, m.seq DESC LIMIT ").push_bind(i64::from(limit));
     if let Position::Page(page_asked) = position {
         page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
     }
-    let rows = page.build().fetch_all(&mut *snapshot).await?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut messages = rows.iter().take(limit).map(row::message).collect::<Result<Vec<_>, _>>()?;
-    messages.shrink_to_fit();
-    let more = rows.len() > limit;
-    let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
-    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
+    page
 }
 
 fn check(filter: &Filter) -> Result<(), Error> {

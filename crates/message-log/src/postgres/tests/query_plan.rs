@@ -42,7 +42,8 @@ fn lists() -> Vec<String> {
     let after = Position::After { cursor: Cursor { received_at: now, seq: 1 }, limit: 50 };
     let positions = [Position::Page(Page { limit: 50, offset: 100 }), after];
     let pages = filters.iter().flat_map(|filter| positions.iter().map(move |position| (filter, *position)));
-    pages.map(|(filter, position)| list::page(filter, position, 50).sql().as_str().to_owned()).collect()
+    let page = |columns, (filter, position)| list::page(columns, filter, position, 50).sql().as_str().to_owned();
+    pages.flat_map(|asked| [list::SIZES, list::PAGE].map(|columns| page(columns, asked))).collect()
 }
 
 fn streams() -> Vec<String> {
@@ -62,7 +63,7 @@ async fn no_statement_reads_a_whole_table() {
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
     let ids = Filter { ids: vec![MessageId::new("1")], ..Filter::flow(tenant(), FlowId::new("f")) };
-    let by_ids = list::page(&ids, Position::Page(Page { limit: 50, offset: 0 }), 50);
+    let by_ids = list::page(list::PAGE, &ids, Position::Page(Page { limit: 50, offset: 0 }), 50);
     let mut statements = vec![by_ids.sql().as_str().to_owned()];
     let fixed = [
         append::FIND_BUSY_KEYS,
