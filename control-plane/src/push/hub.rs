@@ -167,13 +167,14 @@ impl Hub {
         nodes
     }
 
-    /// The generation that the nodes of each environment are to run, for those that some node has asked for.
-    pub fn generations(&self) -> Vec<(EnvironmentId, u64)> {
+    /// What the nodes of each environment are to run, for those that some node has asked for.
+    pub fn versions(&self) -> Vec<(EnvironmentId, Version)> {
         let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let generation = |feed: &Feed| feed.state().set.map(|set| set.generation);
-        let mut known: Vec<_> = feeds.iter().filter_map(|(id, feed)| Some((id.clone(), generation(feed)?))).collect();
+        let version = |set: Arc<Set>| Version { epoch: set.epoch.clone(), generation: set.generation };
+        let known = feeds.iter().filter_map(|(id, feed)| Some((id.clone(), version(feed.state().set?))));
+        let mut known: Vec<_> = known.collect();
         drop(feeds);
-        known.sort_unstable();
+        known.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         known
     }
 

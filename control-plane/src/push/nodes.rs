@@ -108,6 +108,16 @@ impl Version {
     fn is_in(&self, (epoch, generation): &(EpochId, u64)) -> bool {
         *epoch == self.epoch && *generation >= self.generation
     }
+
+    /// How many generations whoever `applied` that one has to go to this one. Who is of another epoch, because the store was
+    /// restored meanwhile, has all of them to go, whatever the number of its generation.
+    pub fn lag_of(&self, applied: Option<&(EpochId, u64)>) -> u64 {
+        match applied {
+            Some((epoch, generation)) if *epoch == self.epoch => self.generation.saturating_sub(*generation),
+            Some(_) => self.generation.max(1),
+            None => self.generation,
+        }
+    }
 }
 
 /// What a node runs of one environment.
@@ -261,5 +271,29 @@ impl Drop for Seat<'_> {
             node.status = Status::Disconnected;
             node.in_flight = 0;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_of_another_epoch_has_every_generation_to_go() {
+        let epoch = EpochId::from("epoch_1");
+        let wanted = |generation| Version { epoch: epoch.clone(), generation };
+        let applied = |generation| (epoch.clone(), generation);
+        let former = (EpochId::from("epoch_0"), 90);
+        for (generation, applied, lag) in [
+            (40, Some(applied(40)), 0),
+            (40, Some(applied(38)), 2),
+            (40, Some(applied(41)), 0),
+            (40, None, 40),
+            (0, None, 0),
+            (40, Some(former.clone()), 40),
+            (0, Some(former), 1),
+        ] {
+            assert_eq!(wanted(generation).lag_of(applied.as_ref()), lag, "{generation}, {applied:?}");
+        }
     }
 }
