@@ -142,3 +142,32 @@ fn node_options(settings: &Settings, folder: &Folder, address: SocketAddr) -> Re
     env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
     Ok(options)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    async fn readiness(whole: &Whole) -> String {
+        let mut stream = TcpStream::connect(whole.url().trim_start_matches("http://")).await.unwrap();
+        stream.write_all(b"GET /ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn is_not_ready_when_its_configuration_is_out_of_reach() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings::demo(folder.path(), kanat_auth::key::generate().text).unwrap();
+        let whole = Whole::start(settings).await.unwrap();
+        let ready = readiness(&whole).await;
+        assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+        whole.control.store().close().await;
+        let ready = readiness(&whole).await;
+        assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("the configuration store"), "{ready}");
+        whole.stop(Duration::ZERO).await;
+    }
+}
