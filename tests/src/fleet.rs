@@ -215,6 +215,8 @@ impl Node {
             address: String::new(),
             environments: vec![ENVIRONMENT.to_owned()],
             states: state.collect(),
+            // As a build that knows nothing of them.
+            takes_table_changes: false,
         }
     }
 

@@ -6,7 +6,8 @@ mod entries;
 use kanat_model::id::LookupTableId;
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Code, Error, Timestamp};
-use kanat_plan_stream::Kind;
+use kanat_plan_stream::{Kind, table};
+use kanat_proto::node::v1::{TableChange, TableEntry};
 use kanat_proto::plan::v1 as plan;
 use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
@@ -87,7 +88,8 @@ pub async fn upsert(
     let table = existing(change.db(), caller, id).await?;
     if_match.check(u64::from(table.version))?;
     entry::upsert(change.db(), id, &entries).await?;
-    let table = modified(&mut change, id).await?;
+    let upserts = entries.into_iter().map(|Entry { key, value }| TableEntry { key, value }).collect();
+    let table = modified(&mut change, id, TableChange { upserts, ..TableChange::default() }).await?;
     change.commit(table).await
 }
 
@@ -117,7 +119,8 @@ pub async fn delete_entry(
     if !entry::delete(change.db(), id, key).await? {
         return Err(Error::new(Code::NotFound, format!("lookup table {:?} has no key {key:?}", table.name)));
     }
-    let table = modified(&mut change, id).await?;
+    let table =
+        modified(&mut change, id, TableChange { removals: vec![key.to_owned()], ..TableChange::default() }).await?;
     change.commit(table).await
 }
 
@@ -151,16 +154,26 @@ async fn existing(db: &mut Db, caller: &Caller, id: &LookupTableId) -> Result<Lo
     found.ok_or_else(|| Error::not_found("lookup table", id.as_str()))
 }
 
-async fn modified(change: &mut Change<'_>, id: &LookupTableId) -> Result<LookupTable, Error> {
+/// Publishes a table of which these entries changed: what the others are is not read again.
+async fn modified(change: &mut Change<'_>, id: &LookupTableId, entries: TableChange) -> Result<LookupTable, Error> {
     let table = lookup_table::modified(change.db(), id, Timestamp::now()).await?;
     entries::check_count(table.entries_count)?;
-    publish(change, &table).await?;
+    let entries = TableChange { version: table.version, ..entries };
+    let former = change.published_body(Kind::LookupTable, id.as_str()).await?;
+    match former.and_then(|former| table::changed(&former, &entries).ok()) {
+        Some(body) => {
+            entries::check_size(table::text_bytes(&body).map_err(|_| Error::internal())?)?;
+            change.put_body(Kind::LookupTable, id.as_str(), &body).await?;
+        }
+        // Another build has written it.
+        None => publish(change, &table).await?,
+    }
     Ok(table)
 }
 
 async fn publish(change: &mut Change<'_>, table: &LookupTable) -> Result<(), Error> {
     let entries = entry::all(change.db(), &table.id).await?;
-    entries::check_size(&entries)?;
+    entries::check_size(entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum())?;
     let body = plan::LookupTable {
         id: table.id.as_str().to_owned(),
         name: table.name.clone(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use kanat_model::id::EpochId;
 use kanat_plan_stream::{Hash, SetHash};
-use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource};
+use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource, TableChange};
+use prost::Message;
 
 use super::refusals::Withheld;
 use super::set::{Change, Entry, Set};
@@ -22,6 +23,16 @@ pub struct Peer {
     snapshot_failed: bool,
     /// Epoch and generation of a set that the node refused as a whole, so that it is not sent again.
     refused: Option<(EpochId, u64)>,
+    tables: Tables,
+}
+
+/// How a lookup table that changed is brought up to date.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tables {
+    /// The build knows no other way.
+    #[default]
+    Whole,
+    ByEntries,
 }
 
 /// What the node holds, told as a set of ours and the exceptions from it.
@@ -54,6 +65,7 @@ pub enum PushKind {
         from_generation: u64,
         upserts: Vec<Resource>,
         removals: Vec<String>,
+        tables: Vec<TableChange>,
     },
 }
 
@@ -76,6 +88,12 @@ impl Peer {
     /// A node that says that it holds `state`, while the set is `current`.
     pub fn new(state: Option<&EnvironmentState>, current: &Arc<Set>) -> Self {
         Self { held: state.and_then(|state| Held::of(state, current)), ..Self::default() }
+    }
+
+    /// The same for a node that takes lookup tables in another way than whole.
+    #[must_use]
+    pub fn with_tables(self, tables: Tables) -> Self {
+        Self { tables, ..self }
     }
 
     /// The epoch and generation that the node runs, when that is known.
@@ -101,7 +119,7 @@ impl Peer {
             return None;
         }
         let push = match &self.held {
-            Some(held) if held.leads_to(current) => held.delta(current, withheld, nonce)?,
+            Some(held) if held.leads_to(current) => held.delta(current, withheld, self.tables, nonce)?,
             Some(_) | None => Push::snapshot(current, withheld, nonce),
         };
         self.in_flight = Some(push.clone());
@@ -195,14 +213,14 @@ impl Held {
     }
 
     /// The way to `current`; `None` when the node is there.
-    fn delta(&self, current: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
+    fn delta(&self, current: &Arc<Set>, withheld: &Withheld<'_>, by: Tables, nonce: u64) -> Option<Push> {
         if Arc::ptr_eq(&self.base, current) && self.exceptions.is_empty() && self.generation == current.generation {
             return None;
         }
         let mut ids: HashSet<&str> = self.base.differing(current);
         ids.extend(self.exceptions.keys().map(String::as_str));
         let (mut upserts, mut removals, mut exceptions) = (Vec::new(), Vec::new(), HashMap::new());
-        let mut bytes = 0;
+        let (mut tables, mut bytes) = (Vec::new(), 0);
         for id in ids {
             let running = self.running(id);
             match current.get(id) {
@@ -211,14 +229,22 @@ impl Held {
                     exceptions.insert(id.to_owned(), running);
                 }
                 Some(entry) => {
-                    bytes += entry.body.len();
-                    upserts.push(entry.to_resource(id));
+                    match running.filter(|_| by == Tables::ByEntries).and_then(|from| entry.change_from(from)) {
+                        Some(change) => {
+                            bytes += change.encoded_len();
+                            tables.push(change);
+                        }
+                        None => {
+                            bytes += entry.body.len();
+                            upserts.push(entry.to_resource(id));
+                        }
+                    }
                 }
                 None if running.is_some() => removals.push(id.to_owned()),
                 None => {}
             }
         }
-        if upserts.is_empty() && removals.is_empty() && self.generation == current.generation {
+        if upserts.is_empty() && removals.is_empty() && tables.is_empty() && self.generation == current.generation {
             return None;
         }
         if bytes > MAX_DELTA_BYTES || (current.is_empty() && !removals.is_empty()) {
@@ -226,7 +252,8 @@ impl Held {
         }
         upserts.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         removals.sort_unstable();
-        let kind = PushKind::Delta { from_generation: self.generation, upserts, removals };
+        tables.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
+        let kind = PushKind::Delta { from_generation: self.generation, upserts, removals, tables };
         let set_hash = hash_of(current, &exceptions);
         Some(Push { nonce, set: Arc::clone(current), kind, set_hash, exceptions })
     }

@@ -24,7 +24,7 @@ use tonic::{Status, Streaming};
 
 use super::hub::Hub;
 use super::nodes::{self, Node, Running, Seat};
-use super::peer::{Answered, Peer, Push, PushKind};
+use super::peer::{Answered, Peer, Push, PushKind, Tables};
 use super::set::Set;
 use super::source::Environment;
 use super::written::Written;
@@ -44,6 +44,7 @@ pub struct Session {
     nonce: u64,
     /// The plan schemas that the node's build can run.
     schemas: Schemas,
+    tables: Tables,
     /// Woken when the node answered.
     answered: Arc<Notify>,
     /// Cancelled when the node opens another stream.
@@ -89,9 +90,10 @@ impl Session {
             environments: lines.keys().map(|id| (id.clone(), Running::default())).collect(),
         };
         let schemas = Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema };
+        let tables = if hello.takes_table_changes { Tables::ByEntries } else { Tables::Whole };
         let (named, welcome) = (hello.environments, Some(welcome(epoch, served)));
         let (answered, replaced) = (Arc::new(Notify::new()), CancellationToken::new());
-        Ok(Self { hub, node, inbound, outbound, lines, named, welcome, nonce: 0, schemas, answered, replaced })
+        Ok(Self { hub, node, inbound, outbound, lines, named, welcome, nonce: 0, schemas, tables, answered, replaced })
     }
 
     /// Serves the node until its stream ends.
@@ -198,7 +200,7 @@ impl Session {
         let mut pushes = Vec::new();
         for (environment, line) in &mut self.lines {
             let withheld = self.hub.refusals.withheld(environment, &self.node.build, self.schemas);
-            if line.begin() {
+            if line.begin(self.tables) {
                 seat.update(|node| report::runs(node, environment, line.peer.as_ref(), &withheld));
             }
             let (Some(peer), Some(set)) = (&mut line.peer, line.feed.state().set) else { continue };
@@ -219,10 +221,9 @@ impl Session {
         let (nonce, epoch, generation) = (push.nonce, push.set.epoch.to_string(), push.set.generation);
         let set_hash = push.set_hash.to_vec();
         match push.kind {
-            PushKind::Delta { from_generation, upserts, removals } => {
-                let delta =
-                    Delta { nonce, environment_id, epoch, from_generation, generation, upserts, removals, set_hash };
-                self.send(Out::Delta(delta)).await
+            PushKind::Delta { from_generation, upserts, removals, tables } => {
+                let changes = Delta { from_generation, upserts, removals, tables, ..Delta::default() };
+                self.send(Out::Delta(Delta { nonce, environment_id, epoch, generation, set_hash, ..changes })).await
             }
             PushKind::Snapshot(sent) => {
                 self.encode(&sent).await?;

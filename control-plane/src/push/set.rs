@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::Encoded;
-use kanat_plan_stream::{Hash, SetHash, Sharded, schema};
-use kanat_proto::node::v1::Resource;
+use kanat_plan_stream::{Hash, SetHash, Sharded, schema, table};
+use kanat_proto::node::v1::{Resource, TableChange};
+use prost::Message;
 
 /// One environment at one generation. Neighbouring generations share what did not change.
 #[derive(Debug)]
@@ -20,13 +21,17 @@ pub struct Set {
 }
 
 /// A resource of the set, its secrets in the clear.
-#[derive(PartialEq, Eq)]
 pub struct Entry {
     pub hash: Hash,
     /// The plan schema that it takes to run it.
     pub schema: u32,
     pub body: Bytes,
+    /// Of a lookup table, the latest changes by entries that led here, oldest first.
+    steps: Vec<Arc<TableChange>>,
 }
+
+/// Changes of one lookup table that are kept, for nodes that are behind by a few.
+const STEPS: usize = 16;
 
 /// Bodies hold secrets and stay out of logs.
 impl std::fmt::Debug for Entry {
@@ -113,7 +118,27 @@ impl Set {
 
 impl Entry {
     pub fn new(body: Bytes) -> Self {
-        Self { hash: Hash::of(&body), schema: schema::of(&body), body }
+        Self { hash: Hash::of(&body), schema: schema::of(&body), body, steps: Vec::new() }
+    }
+
+    /// The body that follows `former` under the id of a lookup table, with the way that leads to it.
+    #[must_use]
+    pub fn of_table_after(former: &Self, resource_id: &str, body: Bytes) -> Self {
+        let next = Self::new(body);
+        let Some(step) = table::between(&former.body, &next.body) else { return next };
+        let (from_hash, hash) = (former.hash.to_vec(), next.hash.to_vec());
+        let step = TableChange { resource_id: resource_id.to_owned(), from_hash, hash, ..step };
+        let latest = &former.steps[former.steps.len().saturating_sub(STEPS - 1)..];
+        let steps = latest.iter().cloned().chain([Arc::new(step)]).collect();
+        Self { steps, ..next }
+    }
+
+    /// The way from the content with the hash `running` to this one by entries of a lookup table, where it is known and
+    /// shorter than the body.
+    pub fn change_from(&self, running: Hash) -> Option<TableChange> {
+        let first = self.steps.iter().position(|step| step.from_hash == running.as_bytes())?;
+        let change = table::merged(self.steps[first..].iter().map(Arc::as_ref))?;
+        (change.encoded_len() < self.body.len()).then_some(change)
     }
 
     pub fn to_resource(&self, id: &str) -> Resource {
@@ -123,6 +148,9 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use kanat_proto::plan::v1::LookupTable;
+    use kanat_proto::plan::v1::lookup_table::Entry as Row;
+
     use super::*;
 
     fn set(generation: u64, resources: &[(&str, &'static str)]) -> Set {
@@ -148,6 +176,37 @@ mod tests {
         assert_eq!(after.hash, anew.hash);
         assert_eq!(after.encoded().sha256(), anew.encoded().sha256());
         assert!(["flow/1", "flow/2", "flow/3"].iter().all(|id| before.differing(&after).contains(id)));
+    }
+
+    #[test]
+    fn a_table_knows_the_way_from_its_latest_contents() {
+        let body = |version: u32| {
+            let value = |n| if n == 0 { format!("of {version}") } else { String::new() };
+            let rows = (0..100).map(|n| Row { key: format!("key {n:04}"), value: value(n) });
+            let table =
+                LookupTable { id: "lkp_1".to_owned(), version, entries: rows.collect(), ..LookupTable::default() };
+            Bytes::from(table.encode_to_vec())
+        };
+        let first = Entry::new(body(1));
+        let after = |former: &Entry, version| Entry::of_table_after(former, "lookup_table/lkp_1", body(version));
+        let entries: Vec<_> = std::iter::successors(Some((1, first)), |(n, entry)| Some((n + 1, after(entry, n + 1))))
+            .take(20)
+            .map(|(_, entry)| entry)
+            .collect();
+        let last = &entries[19];
+        for (n, former) in entries.iter().enumerate() {
+            let Some(change) = last.change_from(former.hash) else {
+                assert!(n < 3 || n == 19, "the way from version {} is not known", n + 1);
+                continue;
+            };
+            assert_eq!(
+                (change.version, change.upserts.len(), change.hash.as_slice()),
+                (20, 1, last.hash.as_bytes().as_slice())
+            );
+            assert_eq!(table::changed(&former.body, &change).as_deref(), Ok(last.body.as_ref()));
+        }
+        let another = Entry::of_table_after(last, "lookup_table/lkp_1", Bytes::from_static(b"\xff"));
+        assert_eq!(another.change_from(last.hash), None);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use kanat_auth::Sealer;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
@@ -105,7 +104,8 @@ impl Source {
             if current.generation < revision.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
                 let others_changed = rows.iter().any(|row| !row.removed && is_other(&row.resource_id));
-                let set = current.changed(revision.generation, self.open(environment, rows).await?);
+                let changes = self.open(environment, rows, Some(Arc::clone(current))).await?;
+                let set = current.changed(revision.generation, changes);
                 if revision.fits(set.hash) {
                     return Ok(Read { set: Some(Arc::new(set)), others_changed });
                 }
@@ -121,7 +121,7 @@ impl Source {
         let snapshot = published::snapshot(&mut tx, environment).await?;
         drop(tx);
         let snapshot = snapshot.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
-        let opened = self.open(environment, snapshot.resources).await?.into_iter();
+        let opened = self.open(environment, snapshot.resources, None).await?.into_iter();
         let entries = opened.filter_map(|(id, change)| match change {
             Change::Upsert(entry) => Some((id, entry)),
             Change::Removal => None,
@@ -178,22 +178,38 @@ impl Source {
         Ok(tx.commit().await?)
     }
 
-    /// Opens bodies off the runtime's threads: there may be very many.
-    async fn open(&self, environment: &EnvironmentId, rows: Vec<Published>) -> Result<Vec<(String, Change)>, Error> {
+    /// Opens bodies off the runtime's threads: there may be very many, and large ones.
+    async fn open(
+        &self,
+        environment: &EnvironmentId,
+        rows: Vec<Published>,
+        former: Option<Arc<Set>>,
+    ) -> Result<Vec<(String, Change)>, Error> {
         let (sealer, environment) = (Arc::clone(&self.sealer), environment.clone());
-        let open = move || rows.into_iter().map(|row| open(&sealer, &environment, row)).collect();
+        let open = move || {
+            let former = |id: &str| former.as_ref().and_then(|set| set.get(id));
+            rows.into_iter().map(|row| open(&sealer, &environment, former(&row.resource_id), row)).collect()
+        };
         tokio::task::spawn_blocking(open).await.map_err(|_| Error::CutOff)?
     }
 }
 
-fn open(sealer: &Sealer, environment: &EnvironmentId, row: Published) -> Result<(String, Change), Error> {
+fn open(
+    sealer: &Sealer,
+    environment: &EnvironmentId,
+    former: Option<&Arc<Entry>>,
+    row: Published,
+) -> Result<(String, Change), Error> {
     if row.removed {
         return Ok((row.resource_id, Change::Removal));
     }
     let context = seal_context(environment, &row.resource_id);
     let body = sealer.open(&row.sealed, &context);
     let body = body.map_err(|source| Error::Sealed { resource_id: row.resource_id.clone(), source })?;
-    let entry = Entry::new(Bytes::from(body));
+    let entry = match (Kind::parse(&row.resource_id), former) {
+        (Some((Kind::LookupTable, _)), Some(former)) => Entry::of_table_after(former, &row.resource_id, body.into()),
+        (Some(_) | None, _) => Entry::new(body.into()),
+    };
     if *entry.hash.as_bytes() != row.hash {
         return Err(Error::Hash(row.resource_id));
     }

@@ -3,6 +3,7 @@
 mod node;
 mod restored;
 mod silence;
+mod table;
 
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, NodeId};

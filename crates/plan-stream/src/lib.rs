@@ -1,6 +1,6 @@
 //! What both ends of the plan stream agree on: how resources are named and hashed, how a set of them is compared, and
-//! how a snapshot is cut and put together again, what of a plan is kept with messages, and which builds can run it. No
-//! I/O.
+//! how a snapshot is cut and put together again, how a lookup table changes by its entries, what of a plan is kept with
+//! messages, and which builds can run it. No I/O.
 
 #![warn(missing_docs)]
 
@@ -10,6 +10,7 @@ pub mod schema;
 pub mod set_hash;
 pub mod sharded;
 pub mod snapshot;
+pub mod table;
 
 use std::time::Duration;
 

@@ -11,6 +11,7 @@ const KILLS: &str = "30";
 
 /// What one change is made among.
 const FLOWS: &str = "10000";
+const ENTRIES: &str = "100000";
 
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`.
 pub fn run(options: &[String]) -> Result<()> {
@@ -21,7 +22,7 @@ pub fn run(options: &[String]) -> Result<()> {
         let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);
         test.args(["--", "planes::faults", "planes::scale", "--nocapture", "--test-threads=1"]);
         test.env("KANAT_SOAK_KILLS", KILLS).env("KANAT_SOAK_SEED", seed.to_string());
-        test.env("KANAT_SOAK_FLOWS", FLOWS);
+        test.env("KANAT_SOAK_FLOWS", FLOWS).env("KANAT_SOAK_ENTRIES", ENTRIES);
         command::run(test)?;
     }
     Ok(())

@@ -10,8 +10,8 @@ use kanat_mapping::Named;
 use kanat_model::adapter;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::proven_hash;
-use kanat_plan_stream::{Hash, Kind, SetHash, schema};
-use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin};
+use kanat_plan_stream::{Hash, Kind, SetHash, schema, table};
+use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin, TableChange};
 use kanat_proto::plan::v1::{
     self, ConnectorInstance, ConsumerKey, EnvironmentSettings, FlowPlan, LookupTable, PublishedApi,
 };
@@ -27,8 +27,22 @@ use crate::published::{Api, Host, Key};
 pub struct Change {
     pub epoch: EpochId,
     pub generation: u64,
-    pub upserts: Vec<Resource>,
+    pub upserts: Vec<Upsert>,
     pub removals: Vec<String>,
+}
+
+/// A resource that comes, or changes.
+#[derive(Debug)]
+pub struct Upsert {
+    pub resource: Resource,
+    /// How it came about, when it is a lookup table of which some entries changed.
+    pub change: Option<TableChange>,
+}
+
+impl From<Resource> for Upsert {
+    fn from(resource: Resource) -> Self {
+        Self { resource, change: None }
+    }
 }
 
 /// What a change came to.
@@ -49,6 +63,8 @@ pub enum Mismatch {
     Start { from: u64, epoch: EpochId, held: u64, held_epoch: EpochId },
     #[error(transparent)]
     Resource(#[from] kanat_plan_stream::snapshot::Error),
+    #[error("the delta changes entries of {0:?} as the node does not have it")]
+    Table(String),
     #[error("the delta does not lead to the set that was announced")]
     SetHash,
 }
@@ -64,18 +80,31 @@ pub fn of_delta(current: &Environment, delta: Delta) -> Result<Change, Mismatch>
         });
     }
     let hash_of = |id: &str| current.resources.get(id).map(|held| held.hash);
-    let mut set_hash = current.set_hash;
-    for resource in &delta.upserts {
+    let (mut set_hash, announced) = (current.set_hash, delta.set_hash.clone());
+    let Delta { epoch, generation, upserts, removals, tables, .. } = delta;
+    let whole = upserts.into_iter().map(|resource| Ok(resource.into()));
+    let changed = tables.into_iter().map(|change| of_table(current, change));
+    let upserts = whole.chain(changed).collect::<Result<Vec<_>, Mismatch>>()?;
+    for Upsert { resource, .. } in &upserts {
         set_hash = replaced(set_hash, &resource.id, hash_of(&resource.id), Some(proven_hash(resource)?));
     }
-    for id in &delta.removals {
+    for id in &removals {
         set_hash = replaced(set_hash, id, hash_of(id), None);
     }
-    if set_hash.to_vec() != delta.set_hash {
+    if set_hash.to_vec() != announced {
         return Err(Mismatch::SetHash);
     }
-    let Delta { epoch, generation, upserts, removals, .. } = delta;
     Ok(Change { epoch: EpochId::new(epoch), generation, upserts, removals })
+}
+
+/// A lookup table after a change of some entries. Its hash is proven by the caller, as that of every body.
+fn of_table(current: &Environment, change: TableChange) -> Result<Upsert, Mismatch> {
+    let held = current.resources.get(&change.resource_id);
+    let held = held.filter(|held| held.hash.as_bytes() == change.from_hash.as_slice());
+    let body = held.and_then(|held| table::changed(&held.body, &change).ok());
+    let body = body.ok_or_else(|| Mismatch::Table(change.resource_id.clone()))?;
+    let resource = Resource { id: change.resource_id.clone(), hash: change.hash.clone(), body: body.into() };
+    Ok(Upsert { resource, change: Some(change) })
 }
 
 /// The change from `current` to a whole set, which is proven already: what is the same stays as it is.
@@ -86,7 +115,7 @@ pub fn of_snapshot(current: &Environment, begin: &SnapshotBegin, resources: Vec<
     let is_new = |resource: &Resource| {
         current.resources.get(&resource.id).is_none_or(|held| held.hash.as_bytes() != resource.hash.as_slice())
     };
-    let upserts = resources.into_iter().filter(is_new).collect();
+    let upserts = resources.into_iter().filter(is_new).map(Upsert::from).collect();
     Change { epoch: EpochId::from(begin.epoch.as_str()), generation: begin.generation, upserts, removals }
 }
 
@@ -106,15 +135,15 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
         applied.remove(id);
     }
     // Names, paths and keys may change hands within one change: all give theirs back before any takes one.
-    for resource in &upserts {
-        applied.take_name_back(&resource.id);
+    for upsert in &upserts {
+        applied.take_name_back(&upsert.resource.id);
     }
     // Flows come last, because they need the others.
-    upserts.sort_by_key(|resource| matches!(Kind::parse(&resource.id), Some((Kind::Flow, _))));
-    for resource in upserts {
-        match applied.compile(&resource) {
-            Ok(compiled) => applied.accept(resource, compiled),
-            Err(message) => applied.refuse(resource, message),
+    upserts.sort_by_key(|upsert| matches!(Kind::parse(&upsert.resource.id), Some((Kind::Flow, _))));
+    for upsert in upserts {
+        match applied.compile(&upsert) {
+            Ok(compiled) => applied.accept(upsert, compiled),
+            Err(message) => applied.refuse(upsert.resource, message),
         }
     }
     applied.accepted.set_hash = applied.environment.set_hash.to_vec();
@@ -161,7 +190,7 @@ impl Applied {
     }
 
     /// Errors with what keeps the resource from running, in words for an operator.
-    fn compile(&self, resource: &Resource) -> Result<Compiled, String> {
+    fn compile(&self, Upsert { resource, change }: &Upsert) -> Result<Compiled, String> {
         let body = resource.body.as_ref();
         schema::OWN.check(schema::of(body))?;
         match Kind::parse(&resource.id) {
@@ -175,6 +204,10 @@ impl Applied {
                 Flow::compile(plan).map(|flow| Compiled::Flow(Arc::new(flow))).map_err(|error| error.to_string())
             }
             Some((Kind::LookupTable, id)) => {
+                let former = self.environment.resources.get(&resource.id).map(|held| &held.compiled);
+                if let (Some(Compiled::Table(former)), Some(change)) = (former, change) {
+                    return Ok(Compiled::Table(Arc::new(former.changed(change))));
+                }
                 let table: LookupTable = decode(body)?;
                 belongs(&table.id, id)?;
                 Ok(Compiled::Table(Arc::new(Table::new(table))))
@@ -240,7 +273,7 @@ impl Applied {
         }
     }
 
-    fn accept(&mut self, resource: Resource, compiled: Compiled) {
+    fn accept(&mut self, Upsert { resource, change }: Upsert, compiled: Compiled) {
         let hash = Hash::of(&resource.body);
         self.put(&compiled);
         let after = compiled.flow().cloned();
@@ -253,7 +286,10 @@ impl Applied {
             let before = former.and_then(|held| held.compiled.flow().cloned());
             self.flows.push(FlowChange { before, after: Some(after) });
         }
-        self.accepted.upserts.push(resource);
+        match change {
+            Some(change) => self.accepted.tables.push(change),
+            None => self.accepted.upserts.push(resource),
+        }
     }
 
     /// Makes a resource found by what it is asked for.

@@ -135,7 +135,8 @@ impl Client {
 fn restored(set: Set) -> apply::Applied {
     let Set { environment_id, epoch, generation, resources, .. } = set;
     let empty = Environment::empty(environment_id, epoch.clone());
-    apply::apply(&empty, apply::Change { epoch, generation, upserts: resources, removals: Vec::new() })
+    let upserts = resources.into_iter().map(apply::Upsert::from).collect();
+    apply::apply(&empty, apply::Change { epoch, generation, upserts, removals: Vec::new() })
 }
 
 /// Environments that the node holds but is not to serve any more. Another database's word for it is not taken: it may

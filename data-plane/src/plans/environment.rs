@@ -9,7 +9,7 @@ use kanat_engine::Resources;
 use kanat_mapping::{Lookup, Named, Tables};
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::{Hash, Kind, SetHash, Sharded};
-use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
+use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash, TableChange, TableEntry};
 use kanat_proto::plan::v1;
 use kanat_script::{Adapter, Scripts};
 
@@ -71,13 +71,27 @@ impl Compiled {
 pub struct Table {
     pub id: String,
     pub name: String,
-    entries: HashMap<Box<str>, Box<str>>,
+    /// The texts are shared with the tables before and after.
+    entries: HashMap<Arc<str>, Arc<str>>,
 }
 
 impl Table {
     pub fn new(table: v1::LookupTable) -> Self {
         let entries = table.entries.into_iter().map(|entry| (entry.key.into(), entry.value.into()));
         Self { id: table.id, name: table.name, entries: entries.collect() }
+    }
+
+    /// The table after a change of some entries.
+    #[must_use]
+    pub fn changed(&self, change: &TableChange) -> Self {
+        let mut entries = self.entries.clone();
+        for key in &change.removals {
+            entries.remove(key.as_str());
+        }
+        for TableEntry { key, value } in &change.upserts {
+            entries.insert(key.as_str().into(), value.as_str().into());
+        }
+        Self { id: self.id.clone(), name: self.name.clone(), entries }
     }
 }
 

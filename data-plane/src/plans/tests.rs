@@ -2,6 +2,7 @@
 
 mod control;
 mod silence;
+mod table;
 
 use std::path::Path;
 use std::sync::Arc;

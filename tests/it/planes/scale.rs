@@ -2,5 +2,6 @@
 
 mod flows;
 mod front_proxy;
+mod lookup_table;
 mod one_change;
 mod reconnect;

@@ -50,9 +50,8 @@ pub fn check_count(count: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Errors when a table would be too large.
-pub fn check_size(entries: &[Entry]) -> Result<(), Error> {
-    let bytes: usize = entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+/// Errors when a table would be too large, by the bytes of its keys and values.
+pub fn check_size(bytes: usize) -> Result<(), Error> {
     if bytes > MAX_TABLE_BYTES {
         let message = format!("the table would have {bytes} bytes; it may have {MAX_TABLE_BYTES}");
         return Err(Error::field("entries", message));

@@ -84,14 +84,14 @@ impl Control {
     }
 
     /// Publishes a resource and says so; gives the generation.
-    pub async fn put(&self, id: &str, body: &str) -> u64 {
-        let sealed = self.sealer.seal(body.as_bytes(), &seal_context(&self.environment, id));
+    pub async fn put(&self, id: &str, body: impl AsRef<[u8]>) -> u64 {
+        let sealed = self.sealer.seal(body.as_ref(), &seal_context(&self.environment, id));
         self.put_sealed(id, body, sealed).await
     }
 
-    pub async fn put_sealed(&self, id: &str, body: &str, sealed: Vec<u8>) -> u64 {
+    pub async fn put_sealed(&self, id: &str, body: impl AsRef<[u8]>, sealed: Vec<u8>) -> u64 {
         let mut tx = self.store.begin().await.unwrap();
-        let hash = *Hash::of(body.as_bytes()).as_bytes();
+        let hash = *Hash::of(body.as_ref()).as_bytes();
         let generation = published::put(&mut tx, &self.environment, id, hash, sealed).await.unwrap();
         tx.commit().await.unwrap();
         self.hub.changed(&self.environment, generation);
@@ -274,6 +274,10 @@ impl Node {
     fn work_in(&mut self, delta: &Delta, but: Option<&str>) {
         for resource in delta.upserts.iter().filter(|resource| Some(resource.id.as_str()) != but) {
             self.held.insert(resource.id.clone(), Hash::of(&resource.body));
+        }
+        for change in &delta.tables {
+            let former = self.held.insert(change.resource_id.clone(), Hash::from_slice(&change.hash).unwrap());
+            assert_eq!(former, Hash::from_slice(&change.from_hash), "it starts from what the node holds");
         }
         for id in &delta.removals {
             self.held.remove(id);

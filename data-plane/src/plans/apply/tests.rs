@@ -28,6 +28,7 @@ fn flow(adapter: &str) -> Resource {
 
 fn applied(current: &Environment, upserts: Vec<Resource>, removals: &[&str]) -> Applied {
     let removals = removals.iter().map(|id| (*id).to_owned()).collect();
+    let upserts = upserts.into_iter().map(Upsert::from).collect();
     apply(current, Change { epoch: EpochId::new("e"), generation: current.generation + 1, upserts, removals })
 }
 

@@ -118,6 +118,7 @@ impl Session<'_> {
             max_plan_schema: PLAN_SCHEMA,
             address: options.address.clone(),
             environments: options.environments.clone(),
+            takes_table_changes: true,
             states: self.client.plans.load().environments().map(|environment| environment.full_state()).collect(),
         }
     }
@@ -177,7 +178,10 @@ impl Session<'_> {
     async fn delta(&mut self, delta: Delta) -> Result<(), Error> {
         let (nonce, environment_id) = (delta.nonce, delta.environment_id.clone());
         let current = self.current(&environment_id, &delta.epoch);
-        match apply::of_delta(&current, delta) {
+        // Large tables are written and hashed anew.
+        let read = tokio::task::spawn_blocking(move || (apply::of_delta(&current, delta), current));
+        let (change, current) = read.await.map_err(|_| Error::ShuttingDown)?;
+        match change {
             Ok(change) => self.apply(nonce, current, change).await,
             Err(mismatch) => {
                 tracing::warn!(environment.id = environment_id, %mismatch, "asking for a snapshot");

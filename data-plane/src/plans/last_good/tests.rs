@@ -4,12 +4,12 @@ use std::io::Write;
 
 use kanat_model::id::EpochId;
 use kanat_plan_stream::{Hash, Kind};
-use kanat_proto::node::v1::Resource;
+use kanat_proto::node::v1::{Resource, TableChange, TableEntry};
 use kanat_proto::plan::v1::LookupTable;
 use tempfile::TempDir;
 
 use super::*;
-use crate::plans::apply::{Change, apply};
+use crate::plans::apply::{Change, apply, of_delta};
 
 struct Saved {
     folder: TempDir,
@@ -29,9 +29,37 @@ impl Saved {
     fn put(&mut self, table: &LookupTable) {
         let body = table.encode_to_vec();
         let id = Kind::LookupTable.resource_id(&table.id);
-        let upserts = vec![Resource { id, hash: Hash::of(&body).to_vec(), body: body.into() }];
+        let upserts = vec![Resource { id, hash: Hash::of(&body).to_vec(), body: body.into() }.into()];
         let (epoch, generation) = (self.environment.epoch.clone(), self.environment.generation + 1);
         let applied = apply(&self.environment, Change { epoch, generation, upserts, removals: Vec::new() });
+        self.environment = applied.environment;
+        self.last_good.save(&self.environment, &applied.accepted).unwrap();
+    }
+
+    /// Saves the next generation, in which one entry of the table has another value.
+    fn change(&mut self, table: &str, version: u32, value: &str) {
+        let (environment, id) = (&self.environment, Kind::LookupTable.resource_id(table));
+        let held = environment.to_resources().find(|resource| resource.id == id).unwrap();
+        let upserts = vec![TableEntry { key: "key".to_owned(), value: value.to_owned() }];
+        let change = TableChange {
+            resource_id: id.clone(),
+            from_hash: held.hash.clone(),
+            version,
+            upserts,
+            ..TableChange::default()
+        };
+        let after = Hash::of(&kanat_plan_stream::table::changed(&held.body, &change).unwrap());
+        let before = Hash::from_slice(&held.hash).unwrap();
+        let delta = Delta {
+            epoch: environment.epoch.to_string(),
+            from_generation: environment.generation,
+            generation: environment.generation + 1,
+            set_hash: environment.set_hash.toggled(&id, before).toggled(&id, after).to_vec(),
+            tables: vec![TableChange { hash: after.to_vec(), ..change }],
+            ..Delta::default()
+        };
+        let applied = apply(environment, of_delta(environment, delta).unwrap());
+        assert!(applied.accepted.upserts.is_empty(), "what is saved is what changed");
         self.environment = applied.environment;
         self.last_good.save(&self.environment, &applied.accepted).unwrap();
     }
@@ -156,4 +184,25 @@ fn the_served_environments_are_remembered() {
     assert_eq!(open(saved.folder.path()).load().expected, Some(ids));
     saved.last_good.expect(&[]).unwrap();
     assert_eq!(open(saved.folder.path()).load().expected, Some(Vec::new()));
+}
+
+#[test]
+fn a_table_of_which_entries_changed_is_found_as_it_was_last() {
+    let mut saved = Saved::new();
+    let large = kanat_proto::plan::v1::lookup_table::Entry { key: "large".to_owned(), value: "x".repeat(100_000) };
+    saved.put(&LookupTable { version: 1, entries: vec![large], ..table("lt_1") });
+    saved.put(&table("lt_2"));
+    let path = saved.files().pop().unwrap();
+    let before = fs::metadata(&path).unwrap().len();
+    for version in 2..=20 {
+        saved.change("lt_1", version, &format!("of version {version}"));
+    }
+    let grown = fs::metadata(&path).unwrap().len() - before;
+    assert!(grown < 19 * 400, "19 changes of one entry take {grown} bytes");
+    saved.put(&table("lt_2"));
+    let found = saved.found().unwrap();
+    assert_eq!((found.generation, found.set_hash), (22, saved.environment.set_hash));
+    let lt_1 = found.resources.iter().find(|resource| resource.id.ends_with("lt_1")).unwrap();
+    let body = LookupTable::decode(lt_1.body.clone()).unwrap();
+    assert_eq!((body.version, body.entries[0].value.as_str()), (20, "of version 20"));
 }

@@ -10,7 +10,7 @@ use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
 use kanat_proto::node::v1::{
     ControlMessage, Delta, Environment, Hello, NodeMessage, Resource, SnapshotBegin, SnapshotChunk, SnapshotEnd,
-    Welcome,
+    TableChange, Welcome,
 };
 use kanat_proto::plan::v1::trigger::Kind as TriggerKind;
 use kanat_proto::plan::v1::{
@@ -113,6 +113,23 @@ impl Stream {
             upserts: upserts.to_vec(),
             removals: removals.iter().map(|id| (*id).to_owned()).collect(),
             set_hash: set_hash(set),
+            tables: Vec::new(),
+        };
+        self.say(Out::Delta(delta)).await;
+    }
+
+    /// Sends a delta that changes a table by its entries, after which the node holds `set`.
+    pub async fn table_change(&mut self, from: u64, change: &TableChange, set: &[Resource]) {
+        self.nonce += 1;
+        let delta = Delta {
+            nonce: self.nonce,
+            environment_id: "env_1".to_owned(),
+            epoch: EPOCH.to_owned(),
+            from_generation: from,
+            generation: from + 1,
+            set_hash: set_hash(set),
+            tables: vec![change.clone()],
+            ..Delta::default()
         };
         self.say(Out::Delta(delta)).await;
     }

@@ -1,0 +1,126 @@
+//! One of very many entries of a lookup table changes: what goes over the wire is that entry, to nodes that take it so, and
+//! all three of them look it up at once, also after a restart from their disks. A build of before gets the table whole.
+//! `cargo xtask test` has ten thousand entries; `cargo xtask soak` has a hundred thousand.
+
+use std::time::Instant;
+
+use kanat_tests::fleet::Fleet;
+use kanat_tests::relay::Relay;
+use kanat_tests::rest::text;
+use kanat_tests::split::{Split, TestProcess};
+use kanat_tests::{FakeTarget, Rest};
+use reqwest::multipart::{Form, Part};
+use serde_json::json;
+
+const ENTRIES: usize = 10_000;
+const CHANGES: usize = 5;
+
+/// What a change of one entry may take on its way to one node.
+const BYTES: u64 = 1_000;
+
+const FLOW: &str = "flow: regions
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  id: source.id
+  region: source.customer | lookup(regions)
+";
+
+/// As many as `cargo xtask soak` asks for, or few enough for every day.
+fn how_many() -> usize {
+    std::env::var("KANAT_SOAK_ENTRIES").map_or(ENTRIES, |entries| entries.parse().unwrap())
+}
+
+fn customer(n: usize) -> String {
+    format!("customer-{n:06}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_change_of_very_many_entries_costs_one_entry() {
+    let split = Split::new();
+    let (mut control, target) = (split.control_plane("control").await, FakeTarget::start().await);
+    let api = control.api.clone();
+    api.http_instance("erp", &target.url()).await;
+    let table = api.post("/api/v1/lookup-tables", &json!({ "name": "regions" })).await.expect(201);
+    let table = format!("/api/v1/lookup-tables/{}", text(&table["id"]));
+    let (count, begun) = (how_many(), Instant::now());
+    import(&api, &table, count).await;
+    println!("a table of {count} entries made in {} ms", begun.elapsed().as_millis());
+    let (_, webhook) = api.deployed(FLOW).await;
+
+    let relay = Relay::start(control.base.strip_prefix("http://").unwrap()).await;
+    let mut nodes = [
+        split.node_with("a", &[], &[("KANAT_CONTROL_PLANE", &relay.url())]).await,
+        split.node("b", &[&control]).await,
+        split.node("c", &[&control]).await,
+    ];
+    let mut older = Fleet::new(&control.base);
+    older.join();
+    older.runs(1).await;
+    for node in &nodes {
+        node.becomes_ready().await;
+    }
+
+    let (mut took, mut sent) = (Vec::new(), Vec::new());
+    for n in 1..=CHANGES {
+        let entry = json!({ "key": customer(n * 97), "value": format!("region of change {n}") });
+        let (before, begun) = (relay.sent(), Instant::now());
+        let answer = api.post(&format!("{table}/entries"), &entry).await;
+        took.push(begun.elapsed());
+        sent.push(relay.sent() - before);
+        assert_eq!(answer.header("x-config-applied"), "", "every node has it: {}", answer.text);
+        assert_eq!(answer.expect(201)["entries_count"], count);
+        for node in &nodes {
+            assert_eq!(
+                looked_up(&api, &target, node, &webhook, n).await,
+                entry["value"],
+                "the very next request has it"
+            );
+        }
+    }
+    let whole = older.reports()[0].delta_bytes;
+    assert!(whole > 20 * count, "a build of before gets the table whole: {whole} bytes");
+    took.sort_unstable();
+    println!(
+        "{CHANGES} changes of one entry: live on {} nodes after {} ms (median), {} ms (at most); {} bytes to a node (at most), \
+         {} KiB to a build of before",
+        nodes.len(),
+        took[CHANGES / 2].as_millis(),
+        took[CHANGES - 1].as_millis(),
+        sent.iter().max().unwrap(),
+        whole >> 10,
+    );
+    assert!(sent.iter().all(|sent| *sent < BYTES), "{sent:?}");
+
+    // What a node has on its disk is the table as it was last.
+    control.kill().await;
+    nodes[1].kill().await;
+    let begun = Instant::now();
+    nodes[1].restart().await;
+    nodes[1].becomes_ready().await;
+    println!("a node ready from its disk after {} ms", begun.elapsed().as_millis());
+    control.restart().await;
+    assert_eq!(looked_up(&api, &target, &nodes[1], &webhook, CHANGES).await, format!("region of change {CHANGES}"));
+}
+
+async fn import(api: &Rest, table: &str, count: usize) {
+    let rows = (0..count).map(|n| format!("{},region {}\n", customer(n), n % 50));
+    let file = Part::text(format!("key,value\n{}", rows.collect::<String>())).file_name("regions.csv");
+    let form = Form::new().part("file", file.mime_str("text/csv").unwrap());
+    let imported = Rest::send(api.request("POST", &format!("{table}/import")).multipart(form)).await.expect(200);
+    assert_eq!(imported["entries_count"], count);
+}
+
+/// What `node` finds for the customer of that change.
+async fn looked_up(api: &Rest, target: &FakeTarget, node: &TestProcess, webhook: &str, change: usize) -> String {
+    let order = json!({ "id": "SO-1", "customer": customer(change * 97) });
+    let message = api.webhook(&format!("{}{webhook}", node.base), &order).await;
+    let arrived = api.message_becomes(&message, "delivered").await;
+    assert!(!target.received().is_empty());
+    text(&arrived["output"]["region"])
+}
