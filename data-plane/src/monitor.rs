@@ -39,6 +39,7 @@ impl Monitor {
             in_memory: usage.messages,
             memory_bytes: usage.bytes,
             lanes: usage.lanes,
+            breakers_open: pipeline.breakers_open(),
             environments: environments.collect(),
         }
     }

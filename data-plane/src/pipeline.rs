@@ -133,6 +133,11 @@ impl Pipeline {
         self.in_flight.load(Ordering::Acquire)
     }
 
+    /// Connectors whose breaker is open.
+    pub fn breakers_open(&self) -> usize {
+        self.bounds.open()
+    }
+
     /// What the lanes hold in memory.
     pub fn usage(&self) -> lane::Usage {
         self.lanes.usage()

@@ -168,6 +168,43 @@ async fn what_a_hung_target_holds_up_shows_as_memory_and_then_as_backlog() {
 }
 
 #[tokio::test]
+async fn connectors_polls_and_adapters_are_counted() {
+    let (app, metrics) = start().await;
+    let target = FakeTarget::scripted(|_, _| status(503)).await;
+    let config = json!({"base_url": target.url(), "auth": "none", "breaker_failures": 1, "breaker_seconds": 3600});
+    let erp = json!({"catalogId": "http", "name": "erp", "config": config});
+    app.api.post("/api/v1/connectors/instances", &erp).await.expect(201);
+    let code = "function transform(input) { if (input.bad) throw new Error('no'); return input; }";
+    let adapter = json!({"name": "strict", "type": "transform", "code": code});
+    app.api.post("/api/v1/adapters", &adapter).await.expect(201);
+    let yaml = passthrough("counted").replace("target:", "adapter: strict\ntarget:");
+    let (_, url) = app.api.deployed(&yaml).await;
+    let bad = app.api.webhook(&url, &json!({"bad": true})).await;
+    app.api.message_becomes(&bad, "dead_letter").await;
+    for n in 0..2 {
+        app.api.webhook(&url, &json!({ "n": n })).await;
+    }
+    let poll = "flow: asks\nversion: 1\nsource: {connector: erp, trigger: poll, poll: {url: \"{{ instance.base_url }}/x\"}}\ntarget: {connector: erp, endpoint: /in, method: POST}\n";
+    app.api.deployed(poll).await;
+    let counted = until("all of it is counted", || async {
+        let scrape = Scrape::of(&app.api, &metrics).await;
+        let polled = scrape.sum("kanat_polls_total", &["result=\"failed\""]) >= 1.0;
+        let waited = scrape.sum("kanat_connector_waits_total", &["reason=\"breaker\""]) >= 1.0;
+        (polled && waited && scrape.sum("kanat_adapter_calls_total", &["result=\"ok\""]) >= 1.0).then_some(scrape)
+    })
+    .await;
+    for (name, label, value) in [
+        ("kanat_breakers_open", "", 1.0),
+        ("kanat_breaker_turns_total", "to=\"open\"", 1.0),
+        ("kanat_adapter_calls_total", "result=\"thrown\"", 1.0),
+        ("kanat_adapter_kills_total", "", 0.0),
+        ("kanat_poll_messages_total", "", 0.0),
+    ] {
+        assert_eq!(counted.sum(name, &[label]), value, "{name} {label}\n{}", counted.0);
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_the_egress_guard_refuses_is_counted() {
     let (app, metrics) = start().await;
     app.api.http_instance("erp", "http://169.254.169.254").await;

@@ -17,6 +17,19 @@ pub enum Kind {
     Unavailable,
 }
 
+impl Kind {
+    /// As metrics name it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Thrown => "thrown",
+            Self::Time => "time",
+            Self::Memory => "memory",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
 /// A call that gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

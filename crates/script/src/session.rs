@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use kanat_telemetry::metrics;
+
 use crate::failure::{Failure, Kind};
 use crate::pool::Permit;
 use crate::process::{Broken, Process};
@@ -48,6 +50,12 @@ impl Session {
 
     /// Runs a script on an input and a context, JSON texts. Blocks until the worker has answered or is killed.
     pub fn call(&mut self, script: &Script, input: &str, context: &str) -> Called {
+        let called = self.answered(script, input, context);
+        metrics().adapter_called(called.output.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "ok"));
+        called
+    }
+
+    fn answered(&mut self, script: &Script, input: &str, context: &str) -> Called {
         match self.ask(script, Some((input, context))) {
             Ok(Answer { outcome: Outcome::Output(output), logs, .. }) => Called { output: Ok(output), logs },
             Ok(Answer { outcome: Outcome::Failed(failure), logs, .. }) => {
@@ -93,13 +101,18 @@ impl Session {
                     self.process = Some(process);
                     return Ok(answer);
                 }
-                Err(Broken::Late { on_core }) if on_core.is_some_and(|used| used < self.left.0 / STARVED) => {
+                Err(broken @ (Broken::Late { .. } | Broken::OutOfTime)) => {
+                    metrics().adapter_kills.inc();
+                    let starved = match broken {
+                        Broken::Late { on_core } => on_core.is_some_and(|used| used < self.left.0 / STARVED),
+                        Broken::OutOfTime | Broken::Gone(_) => false,
+                    };
                     self.left = (Duration::ZERO, Duration::ZERO);
-                    return Err(Failure::unavailable("its worker got no time on a core"));
-                }
-                Err(Broken::Late { .. } | Broken::OutOfTime) => {
-                    self.left = (Duration::ZERO, Duration::ZERO);
-                    return Err(self.out_of_time(" in a built-in function"));
+                    return Err(if starved {
+                        Failure::unavailable("its worker got no time on a core")
+                    } else {
+                        self.out_of_time(" in a built-in function")
+                    });
                 }
                 Err(Broken::Gone(how)) => gone = how,
             }

@@ -52,6 +52,14 @@ pub struct Metrics {
     pub plans_refused: Counter,
     /// Spans that could not be exported.
     pub spans_dropped: Counter,
+    /// Adapter processes that were killed because their code did not end in time.
+    pub adapter_kills: Counter,
+    /// Messages that polls made.
+    pub poll_messages: Counter,
+    adapter_calls: Labelled<1>,
+    breaker_turns: Labelled<1>,
+    connector_waits: Labelled<1>,
+    polls: Labelled<1>,
     attempts: Labelled<1>,
     refused: Labelled<1>,
     api_requests: Family<[(&'static str, String); 2], Counter>,
@@ -78,18 +86,61 @@ impl Metrics {
             egress_refused: Counter::default(),
             plans_refused: Counter::default(),
             spans_dropped: Counter::default(),
+            adapter_kills: Counter::default(),
+            poll_messages: Counter::default(),
+            adapter_calls: Family::default(),
+            breaker_turns: Family::default(),
+            connector_waits: Family::default(),
+            polls: Family::default(),
             attempts: Family::default(),
             refused: Family::default(),
             api_requests: Family::default(),
             registry: Registry::default(),
         };
+        metrics.begin();
         metrics.registry = metrics.register();
         metrics
+    }
+
+    /// What is counted from a list of labels is told from the start.
+    fn begin(&self) {
+        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 4] = [
+            (&self.adapter_calls, "result", &["ok", "code", "thrown", "time", "memory", "unavailable"]),
+            (&self.breaker_turns, "to", &["open", "closed"]),
+            (&self.connector_waits, "reason", &["turn", "breaker"]),
+            (&self.polls, "result", &["succeeded", "failed"]),
+        ];
+        for (family, label, values) in lists {
+            for value in values {
+                family.get_or_create(&[(label, value)]).inc_by(0);
+            }
+        }
     }
 
     /// An attempt ended: `result` is `delivered`, `filtered`, or the kind of the failure.
     pub fn attempted(&self, result: &'static str) {
         self.attempts.get_or_create(&[("result", result)]).inc();
+    }
+
+    /// A call of an adapter ended: `result` is `ok`, or the kind of the failure.
+    pub fn adapter_called(&self, result: &'static str) {
+        self.adapter_calls.get_or_create(&[("result", result)]).inc();
+    }
+
+    /// The breaker of a connector turned to `open` or `closed`.
+    pub fn breaker_turned(&self, to: &'static str) {
+        self.breaker_turns.get_or_create(&[("to", to)]).inc();
+    }
+
+    /// A call of a connector waits: for its `turn`, or for an open `breaker`.
+    pub fn connector_waits(&self, reason: &'static str) {
+        self.connector_waits.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    /// A cycle of a poll ended with so many new messages: `result` is `succeeded` or `failed`.
+    pub fn polled(&self, result: &'static str, messages: usize) {
+        self.polls.get_or_create(&[("result", result)]).inc();
+        self.poll_messages.inc_by(messages as u64);
     }
 
     /// A request to the data plane was answered with this status instead of being accepted.
@@ -142,10 +193,21 @@ impl Metrics {
             ("egress_refused", "Calls that the egress guard did not let out", &self.egress_refused),
             ("plan_resources_refused", "Resources that this node refused to run", &self.plans_refused),
             ("trace_spans_dropped", "Spans that could not be sent to the collector", &self.spans_dropped),
+            ("adapter_kills", "Adapter processes killed because their code did not end in time", &self.adapter_kills),
+            ("poll_messages", "Messages that polls made", &self.poll_messages),
         ] {
             ours.register(name, help, counter.clone());
         }
         ours.register("attempts", "Attempts by what they came to", self.attempts.clone());
+        let families = [
+            ("adapter_calls", "Calls of adapters by what they came to", &self.adapter_calls),
+            ("breaker_turns", "Turns of the circuit breakers of connectors", &self.breaker_turns),
+            ("connector_waits", "Calls of connectors that waited, by what for", &self.connector_waits),
+            ("polls", "Cycles of polls by how they ended", &self.polls),
+        ];
+        for (name, help, family) in families {
+            ours.register(name, help, family.clone());
+        }
         let help = "Requests to the data plane that were answered with an error, by reason";
         ours.register("ingress_refused", help, self.refused.clone());
         let help = "Calls of the management API by gRPC method and code";

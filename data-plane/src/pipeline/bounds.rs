@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use kanat_catalog::Instance;
 use kanat_catalog::instance::Limits;
+use kanat_telemetry::metrics;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -75,12 +76,18 @@ impl Bounds {
         let bound = self.bound(instance);
         // Not even in line, while the breaker is open.
         if let Answer::Wait(wait) = lock(&bound.breaker).outlook(Instant::now()) {
+            metrics().connector_waits("breaker");
             return Err(NotNow(wait));
         }
         let turn = async {
+            let in_line = bound.places.available_permits() == 0;
             let place = Arc::clone(&bound.places).acquire_owned().await;
             let wait = lock(&bound.rate).as_mut().map(|rate| rate.take(Instant::now()));
-            if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+            let wait = wait.filter(|wait| !wait.is_zero());
+            if in_line || wait.is_some() {
+                metrics().connector_waits("turn");
+            }
+            if let Some(wait) = wait {
                 tokio::time::sleep(wait).await;
             }
             place
@@ -93,10 +100,18 @@ impl Bounds {
         let tried = match lock(&bound.breaker).ask(Instant::now()) {
             Answer::Go => false,
             Answer::Try => true,
-            Answer::Wait(wait) => return Err(NotNow(wait)),
+            Answer::Wait(wait) => {
+                metrics().connector_waits("breaker");
+                return Err(NotNow(wait));
+            }
         };
         let breaker = Arc::clone(&bound.breaker);
         Ok(Pass { instance: instance.id().to_owned(), breaker, tried, judged: false, _place: place })
+    }
+
+    /// Connectors that get no call at present but one that tries.
+    pub fn open(&self) -> usize {
+        lock(&self.instances).values().filter(|bound| !lock(&bound.breaker).is_closed()).count()
     }
 
     /// What a call would meet at the worst of these connectors.
@@ -145,9 +160,11 @@ impl Pass {
         self.judged = true;
         match lock(&self.breaker).heard(verdict, self.tried, Instant::now()) {
             Some(Turn::Opened) => {
+                metrics().breaker_turned("open");
                 tracing::warn!(instance.id = %self.instance, "a connector fails at everything: its messages wait");
             }
             Some(Turn::Closed) => {
+                metrics().breaker_turned("closed");
                 tracing::info!(instance.id = %self.instance, "a connector answers again: its messages go on");
             }
             None => {}

@@ -55,6 +55,8 @@ pub struct Node {
     pub memory_bytes: usize,
     /// Lanes, one a target.
     pub lanes: usize,
+    /// Connectors whose breaker is open: their messages wait.
+    pub breakers_open: usize,
     /// What runs of each environment: its id and generation.
     pub environments: Vec<(String, u64)>,
 }
@@ -128,6 +130,8 @@ impl Node {
         writer.gauge("messages_in_flight", "Messages that are being stored or sent.", self.in_flight as u64)?;
         writer.gauge("messages_in_memory", "Messages that hold a place in a lane.", self.in_memory as u64)?;
         writer.gauge("messages_memory_bytes", "Bytes that these hold.", self.memory_bytes as u64)?;
+        let open = self.breakers_open as u64;
+        writer.gauge("breakers_open", "Connectors whose circuit breaker is open: their messages wait.", open)?;
         writer.gauge("lanes", "Targets that messages were sent to.", self.lanes as u64)?;
         let environments =
             self.environments.iter().map(|(id, generation)| ([("environment", id.as_str())], *generation as f64));
