@@ -1,8 +1,8 @@
 //! The command line on a whole service: what the binary's own tests, which need no target, do not reach.
 
+mod adapter;
 mod batch;
 mod flow;
 mod lookup;
 mod message;
-mod published_api;
 mod schedule;

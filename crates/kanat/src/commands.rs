@@ -1,18 +1,16 @@
 //! The client commands: each noun in its file.
 
-mod api;
+mod adapter;
 mod batch;
 mod completion;
 mod connector;
 mod flow;
 mod input;
-mod key;
 mod login;
 mod logs;
 mod lookup;
 mod message;
 mod schedule;
-mod version;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -47,15 +45,9 @@ pub enum Command {
     /// The catalog of connectors, and instances of its entries.
     #[command(subcommand)]
     Connector(connector::Command),
-    /// Flows as endpoints that consumers call.
+    /// JavaScript that reshapes payloads.
     #[command(subcommand)]
-    Api(api::Command),
-    /// What opens a published API to its consumers.
-    #[command(subcommand)]
-    Key(key::Command),
-    /// Versions of published APIs.
-    #[command(subcommand)]
-    Version(version::Command),
+    Adapter(adapter::Command),
     /// Print a completion script for a shell.
     Completion(completion::Completion),
 }
@@ -73,9 +65,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
         Command::Batch(command) => command.run(&session(connection)?).await,
         Command::Lookup(command) => command.run(&session(connection)?).await,
         Command::Connector(command) => command.run(&session(connection)?).await,
-        Command::Api(command) => command.run(&session(connection)?).await,
-        Command::Key(command) => command.run(&session(connection)?).await,
-        Command::Version(command) => command.run(&session(connection)?).await,
+        Command::Adapter(command) => command.run(&session(connection)?).await,
     }
 }
 

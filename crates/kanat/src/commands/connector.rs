@@ -64,6 +64,21 @@ pub enum Command {
     Delete { instance: String },
     /// Call the instance's base URL with its credentials.
     Test { instance: String },
+    /// Connect an instance by OAuth2: prints the address at which a person consents.
+    Connect {
+        instance: String,
+        /// Where the provider sends the person back to [default: the service's own address].
+        #[arg(long)]
+        redirect_uri: Option<String>,
+    },
+    /// Show what the instance's endpoints answer, as far as it was seen.
+    Schemas {
+        instance: String,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Ask the instance's endpoints, and tell what has changed in their answers.
+    Check { instance: String },
 }
 
 const COLUMNS: [Column; 5] = [
@@ -75,6 +90,9 @@ const COLUMNS: [Column; 5] = [
 ];
 const ENTRY_COLUMNS: [Column; 4] =
     [("ID", "id"), ("CATEGORY", "category"), ("AUTHENTICATION", "authentication"), ("DESCRIPTION", "description")];
+
+const ENDPOINTS: [Column; 4] =
+    [("ENDPOINT", "endpoint"), ("SAMPLES", "samples"), ("FIRST SEEN", "firstSeenAt"), ("LAST SEEN", "lastSeenAt")];
 
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
@@ -121,6 +139,17 @@ impl Command {
                 session.done(&format!("connector instance {instance} is deleted"))
             }
             Self::Test { instance } => test(session, &instance).await,
+            Self::Connect { instance, redirect_uri } => connect(session, &instance, redirect_uri).await,
+            Self::Schemas { instance, page } => {
+                let path = client.path(&INSTANCE, &instance).await?;
+                let answer = client.get(&format!("{path}/schemas"), &page.query()).await?;
+                session.print(&answer, |answer| table::list(answer, &ENDPOINTS))
+            }
+            Self::Check { instance } => {
+                let path = client.path(&INSTANCE, &instance).await?;
+                let answer = client.post(&format!("{path}/schemas/check"), &json!({})).await?;
+                session.print(&answer, checked)
+            }
         }
     }
 }
@@ -140,6 +169,32 @@ async fn test(session: &Session, instance: &str) -> Result<()> {
     } else {
         Err(failure(format!("connector instance {instance} does not work")))
     }
+}
+
+async fn connect(session: &Session, instance: &str, redirect_uri: Option<String>) -> Result<()> {
+    let found = session.client.get(&session.client.path(&INSTANCE, instance).await?, &[]).await?;
+    let (entry, name) = (Some(found.text("catalogId")), Some(found.text("name")));
+    let query = given([("catalogId", &entry), ("instanceName", &name), ("redirectUri", &redirect_uri)]);
+    let answer = session.client.get("/connectors/oauth/start", &query).await?;
+    session.print(&answer, |answer| {
+        format!("open this address until {}:\n{}", answer.text("expiresAt"), answer.text("authorizationUrl"))
+    })
+}
+
+fn checked(answer: &Json) -> String {
+    let mut out = Vec::new();
+    for endpoint in answer.list("data") {
+        out.push(format!("{}: {}", endpoint.text("endpoint"), endpoint.text("status")));
+        if endpoint.has("error") {
+            out.push(format!("  {}", endpoint.text("error")));
+        }
+        for change in endpoint.list("changes") {
+            let types: Vec<_> =
+                ["from", "to"].map(|side| change.text(side)).into_iter().filter(|t| !t.is_empty()).collect();
+            out.push(format!("  {} {} ({})", change.text("kind"), change.text("path"), types.join(" -> ")));
+        }
+    }
+    if out.is_empty() { "no endpoint of the instance was seen yet".to_owned() } else { out.join("\n") }
 }
 
 fn whole(instance: &Json) -> String {

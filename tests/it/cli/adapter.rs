@@ -1,0 +1,49 @@
+//! `kanat adapter`, and what `kanat connector` says of OAuth2 and schemas.
+
+use kanat_tests::TestApp;
+use kanat_tests::cli::Cli;
+
+const CODE: &str =
+    "function transform(input) {\n  console.log('seen');\n  return { sum: input.n + input.bad.value };\n}";
+
+#[tokio::test]
+async fn an_adapter_is_created_tried_changed_and_deleted() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    cli.file("code.js", CODE);
+    cli.file("good.json", r#"{"n": 1, "bad": {"value": 2}}"#);
+    cli.file("bad.json", r#"{"n": 1}"#);
+    let created = cli.run(&["adapter", "create", "sum", "--code", "code.js", "--description", "Sums"]).await.expect();
+    assert!(created.contains("kanat adapter test sum"), "{created}");
+    let tested = cli.run(&["adapter", "test", "sum", "--data", "good.json"]).await.expect();
+    assert!(tested.contains("log: seen") && tested.contains("sum: 3"), "{tested}");
+    let failed = cli.run(&["adapter", "test", "sum", "--data", "bad.json"]).await.fails(1);
+    assert!(failed.contains("line 3, column"), "{failed}");
+    assert!(cli.run(&["adapter", "list"]).await.expect().contains("Sums"));
+    assert!(cli.run(&["adapter", "show", "sum"]).await.expect().contains("function transform"));
+    let templates = cli.run(&["adapter", "templates", "-o", "json"]).await.json();
+    let template = templates["data"][0]["id"].as_str().unwrap();
+    cli.run(&["adapter", "create", "begun", "--template", template]).await.expect();
+    let unknown = cli.run(&["adapter", "create", "x", "--template", "nothing"]).await.fails(1);
+    assert!(unknown.contains("kanat adapter templates"), "{unknown}");
+    let updated = cli.run(&["adapter", "update", "sum", "--description", "Adds", "-o", "json"]).await.json();
+    assert_eq!(updated["description"], "Adds");
+    cli.run(&["adapter", "delete", "sum"]).await.expect();
+    assert!(cli.run(&["adapter", "show", "sum"]).await.fails(1).contains("no adapter is called"));
+}
+
+#[tokio::test]
+async fn an_instance_is_connected_and_its_endpoints_are_checked() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    app.api.http_instance("erp", "http://127.0.0.1:9").await;
+    cli.run(&["connector", "schemas", "erp"]).await.expect();
+    assert!(cli.run(&["connector", "check", "erp"]).await.expect().contains("no endpoint"));
+    let body = serde_json::json!({"catalogId": "oauth2", "name": "crm", "config": {
+        "base_url": "http://127.0.0.1:9/api", "authorization_url": "http://127.0.0.1:9/authorize",
+        "token_url": "http://127.0.0.1:9/token", "client_id": "c", "client_secret": "s",
+    }});
+    app.api.post("/api/v1/connectors/instances", &body).await.expect(201);
+    let told = cli.run(&["connector", "connect", "crm"]).await.expect();
+    assert!(told.contains("http://127.0.0.1:9/authorize?") && told.contains("code_challenge="), "{told}");
+}
