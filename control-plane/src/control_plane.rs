@@ -10,8 +10,10 @@ use kanat_net::outbound;
 use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
-use crate::app::{App, environment};
-use crate::jobs::{batch_jobs, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes};
+use crate::app::App;
+use crate::jobs::{
+    batch_jobs, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes,
+};
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
@@ -28,6 +30,8 @@ pub struct Options {
     pub nodes: Option<Access>,
     /// How long finished messages are kept; for ever when there is none.
     pub retention: Option<Duration>,
+    /// How long finished batch jobs are kept; for ever when there is none.
+    pub batch_retention: Option<Duration>,
     /// How adapters are run that are checked and tested here.
     pub adapters: kanat_script::Options,
 }
@@ -48,8 +52,6 @@ pub enum Error {
     BootstrapKey(#[from] kanat_auth::Error),
     #[error("the database is sealed under another master key: give every control plane the same one (--master-key)")]
     MasterKey,
-    #[error("the settings of environments cannot be published: {0}")]
-    Environments(kanat_model::Error),
     #[error("the API's descriptors are not usable: {0}")]
     Descriptors(String),
 }
@@ -65,7 +67,6 @@ impl ControlPlane {
     ) -> Result<Self, Error> {
         master_key::check(&store, &sealer).await?;
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
-        environment::publish_all(&store, &sealer).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         let adapters = kanat_script::Pool::new(options.adapters);
         let app = Arc::new(App { store, log, hub, sealer, outbound, public_url: options.public_url, adapters });
@@ -75,6 +76,7 @@ impl ControlPlane {
         if let Some(keep) = options.retention {
             app.hub.run_until_stopped(retention::run(app.store.clone(), Arc::clone(&app.log), keep));
         }
+        app.hub.run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
         app.hub.run_until_stopped(unseen_nodes::run(app.store.clone()));
         app.hub.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));

@@ -3,7 +3,7 @@
 //! failed may be tried again under the same key.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ const MAX_KEY_BYTES: usize = 255;
 const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// A request that has no answer after this long died with its process.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
+/// The same of a request whose body is read while it runs.
+const LONGEST_STREAM: Duration = Duration::from_secs(10 * 60);
 
 /// Services whose changes can be asked for twice and happen once.
 #[derive(Clone)]
@@ -68,8 +70,14 @@ where
             return Box::pin(inner.call(request));
         };
         let app = Arc::clone(&self.app);
+        let streams = self.rules.streams(request.uri().path());
         Box::pin(async move {
-            match Once::begin(&app, &caller, &key, request).await {
+            let begun = match Once::of(&app, &caller, &key, request.uri().path()) {
+                Ok(once) if streams => once.begin_stream(request).await,
+                Ok(once) => once.begin(request).await,
+                Err(error) => Err(error),
+            };
+            match begun {
                 Ok(Begun::Run(once, request)) => Ok(once.end(inner.call(request).await?).await),
                 Ok(Begun::Answered(response)) => Ok(response),
                 Err(error) => Ok(status::of(error).into_http()),
@@ -83,6 +91,8 @@ struct Once<'a> {
     app: &'a App,
     caller: &'a Caller,
     key: String,
+    /// Of what makes a request the same one: where it goes, for which environment, and what it says.
+    hash: Arc<Mutex<Sha256>>,
 }
 
 enum Begun<'a> {
@@ -91,52 +101,77 @@ enum Begun<'a> {
 }
 
 impl<'a> Once<'a> {
-    async fn begin(
-        app: &'a App,
-        caller: &'a Caller,
-        key: &HeaderValue,
-        request: Request<Body>,
-    ) -> Result<Begun<'a>, Error> {
+    fn of(app: &'a App, caller: &'a Caller, key: &HeaderValue, path: &str) -> Result<Self, Error> {
         let key = key.to_str().ok().filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len()));
         let key = key.ok_or_else(|| Error::field("Idempotency-Key", "is not 1 to 255 visible ASCII characters"))?;
+        let mut hash = Sha256::new();
+        for part in [caller.environment_id.as_str(), path] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        Ok(Self { app, caller, key: key.to_owned(), hash: Arc::new(Mutex::new(hash)) })
+    }
+
+    async fn begin(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
         let (parts, body) = request.into_parts();
-        let body = Limited::new(body, MAX_MESSAGE_BYTES).collect().await;
-        let body = body.map_err(|_| Error::field("", "the request broke off or is too large"))?.to_bytes();
-        let sha256 = fingerprint(caller, parts.uri.path(), &body);
-        let once = Self { app, caller, key: key.to_owned() };
-        match once.known(&sha256).await? {
-            Some(answer) => Ok(Begun::Answered(answer)),
-            None => Ok(Begun::Run(once, Request::from_parts(parts, Body::new(Full::new(body))))),
+        let body = Limited::new(body, MAX_MESSAGE_BYTES).collect().await.map_err(|_| broken())?.to_bytes();
+        update(&self.hash, &body);
+        match self.known(Some(&self.fingerprint()), LONGEST_RUN).await? {
+            Some(answer) => Ok(Begun::Answered(self.open(&answer)?)),
+            None => Ok(Begun::Run(self, Request::from_parts(parts, Body::new(Full::new(body))))),
         }
     }
 
-    /// The answer that was given; without one, the request is noted as running.
-    async fn known(&self, sha256: &[u8; 32]) -> Result<Option<Response<Body>>, Error> {
+    /// What a stream says is known at its end: it is read once, by the service or, where there is an answer, here.
+    async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
+        let (parts, body) = request.into_parts();
+        let hash = Arc::clone(&self.hash);
+        let mut body = body.map_frame(move |frame| {
+            update(&hash, frame.data_ref().map_or(&[], |data| data));
+            frame
+        });
+        let Some(known) = self.known(None, LONGEST_STREAM).await? else {
+            return Ok(Begun::Run(self, Request::from_parts(parts, Body::new(body))));
+        };
+        while let Some(frame) = body.frame().await {
+            frame.map_err(|_| broken())?;
+        }
+        if known.request == self.fingerprint() { Ok(Begun::Answered(self.open(&known)?)) } else { Err(another()) }
+    }
+
+    /// The answered request of this key, which is the same one as far as `request` tells; without one, this request is
+    /// noted as running.
+    async fn known(&self, request: Option<&[u8; 32]>, longest_run: Duration) -> Result<Option<AnsweredRequest>, Error> {
         let now = Timestamp::now();
         let mut tx = self.app.store.begin().await?;
         let found = answered_request::get(&mut tx, &self.caller.account_id, &self.key).await?;
-        let found = found.filter(|found| now.since(found.created_at) < WINDOW);
-        match found {
-            Some(found) if found.request != *sha256 => {
-                Err(Error::new(Code::Aborted, "this idempotency key was used for another request"))
-            }
-            Some(AnsweredRequest { answer: Some(sealed), .. }) => {
-                let opened = self.app.sealer.open(&sealed, &self.seal_context()).map_err(|error| {
-                    tracing::error!(%error, "the answer to a request with an idempotency key cannot be opened");
-                    Error::internal()
-                })?;
-                Ok(Some(response(opened)))
-            }
-            Some(found) if now.since(found.created_at) < LONGEST_RUN => {
+        match found.filter(|found| now.since(found.created_at) < WINDOW) {
+            Some(found) if request.is_some_and(|request| found.request != *request) => Err(another()),
+            Some(found) if found.answer.is_some() => Ok(Some(found)),
+            Some(found) if now.since(found.created_at) < longest_run => {
                 Err(Error::new(Code::Aborted, "a request with this idempotency key is still running"))
             }
             Some(_) | None => {
-                answered_request::begin(&mut tx, &self.caller.account_id, &self.key, sha256, now).await?;
+                let request = request.unwrap_or(&[0; 32]);
+                answered_request::begin(&mut tx, &self.caller.account_id, &self.key, request, now).await?;
                 answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
                 tx.commit().await?;
                 Ok(None)
             }
         }
+    }
+
+    fn open(&self, known: &AnsweredRequest) -> Result<Response<Body>, Error> {
+        let sealed = known.answer.as_deref().unwrap_or_default();
+        let opened = self.app.sealer.open(sealed, &self.seal_context()).map_err(|error| {
+            tracing::error!(%error, "the answer to a request with an idempotency key cannot be opened");
+            Error::internal()
+        })?;
+        Ok(response(opened))
+    }
+
+    fn fingerprint(&self) -> [u8; 32] {
+        self.hash.lock().unwrap_or_else(PoisonError::into_inner).clone().finalize().into()
     }
 
     /// Keeps a success under the key, and frees the key after a failure.
@@ -164,7 +199,7 @@ impl<'a> Once<'a> {
             match answer {
                 Some(bytes) => {
                     let sealed = self.app.sealer.seal(bytes, &self.seal_context());
-                    answered_request::answer(&mut tx, account, key, &sealed).await?;
+                    answered_request::answer(&mut tx, account, key, &self.fingerprint(), &sealed).await?;
                 }
                 None => answered_request::forget(&mut tx, account, key).await?,
             }
@@ -180,15 +215,16 @@ impl<'a> Once<'a> {
     }
 }
 
-/// What makes a request the same one: where it goes, for which environment, and what it says.
-fn fingerprint(caller: &Caller, path: &str, body: &[u8]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in [caller.environment_id.as_str(), path] {
-        hash.update(part.as_bytes());
-        hash.update([0]);
-    }
-    hash.update(body);
-    hash.finalize().into()
+fn update(hash: &Mutex<Sha256>, bytes: &[u8]) {
+    hash.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
+}
+
+fn broken() -> Error {
+    Error::field("", "the request broke off or is too large")
+}
+
+fn another() -> Error {
+    Error::new(Code::Aborted, "this idempotency key was used for another request")
 }
 
 /// A success with this message.

@@ -2,6 +2,7 @@
 
 pub mod batch_jobs;
 pub mod hourly;
+pub mod leftovers;
 pub mod oauth_refresh;
 pub mod observations;
 pub mod retention;

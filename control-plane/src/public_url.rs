@@ -12,18 +12,15 @@ impl PublicUrl {
         let _ = self.0.set(url.trim_end_matches('/').to_owned());
     }
 
-    /// The address itself; empty while it is not known.
-    pub fn base(&self) -> &str {
-        self.0.get().map(String::as_str).unwrap_or_default()
-    }
-
     /// Where the webhook of this token is called; a path alone while the address is not known.
     pub fn webhook(&self, token: &str) -> String {
-        format!("{}/webhooks/receive/{token}", self.base())
+        let base = self.0.get().map(String::as_str).unwrap_or_default();
+        format!("{base}/webhooks/receive/{token}")
     }
 
     /// Where providers send people back to after their consent.
     pub fn oauth_callback(&self) -> String {
-        format!("{}/inbound/oauth/callback", self.base())
+        let base = self.0.get().map(String::as_str).unwrap_or_default();
+        format!("{base}/inbound/oauth/callback")
     }
 }

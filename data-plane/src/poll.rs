@@ -17,11 +17,12 @@ use std::time::Duration;
 use http::HeaderValue;
 use kanat_engine::Resources;
 use kanat_flow::schedule::{CronExpression, timezone};
-use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimed};
+use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimed, PollEnded};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};
 use kanat_net::outbound;
 use kanat_proto::plan::v1::{Poll, trigger::Kind};
+use kanat_telemetry::metrics;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -153,7 +154,7 @@ impl Poller {
             None if poll.schedule.is_some() && state.scheduled_for != Some(hold.version) => {
                 let due = due(poll, now, now);
                 let state = State { scheduled_for: Some(hold.version), progress: None, ..state };
-                return hold.give_back(log, due, Some(&state)).await;
+                return hold.give_back(log, due, Some(&state), None).await;
             }
             None => Progress::first(now, hold.version),
         };
@@ -163,23 +164,25 @@ impl Poller {
             () = hold.keep_on(log) => return Ok(Timestamp::now().after(ASK_AGAIN)),
             () = stop.cancelled() => {
                 // Another node goes on at once, from the page that is not done.
-                return hold.give_back(log, Timestamp::now(), None).await;
+                return hold.give_back(log, Timestamp::now(), None, None).await;
             }
         };
         let ended = Timestamp::now();
         let mut next = due(poll, began_at, ended).max(ended);
-        let state = match outcome {
+        let (state, error) = match outcome {
             Ok((state, taken)) => {
                 tracing::debug!(flow.id = %hold.flow_id, messages = taken, "polled");
-                state
+                metrics().polled("succeeded", taken);
+                (state, None)
             }
             Err(Failure { message, not_before }) => {
                 tracing::warn!(flow.id = %hold.flow_id, error = %message, "a poll failed");
+                metrics().polled("failed", 0);
                 next = next.max(not_before.unwrap_or(next));
-                State { progress: None, ..state }
+                (State { progress: None, ..state }, Some(message))
             }
         };
-        hold.give_back(log, next, Some(&state)).await
+        hold.give_back(log, next, Some(&state), Some(PollEnded { at: ended, error })).await
     }
 
     async fn cycle(

@@ -20,7 +20,6 @@ mod metrics;
 mod node;
 mod planes;
 mod poll;
-mod published_api;
 mod schedule;
 mod steps;
 mod traces;

@@ -39,7 +39,7 @@ pub struct Received {
 
 impl Received {
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 
     pub fn header(&self, name: &str) -> &str {

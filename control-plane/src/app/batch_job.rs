@@ -1,10 +1,11 @@
-//! Use-cases of batch jobs: one message for each of many records, so many at a time. How a job goes on is in
-//! `batch_job/drive.rs`.
+//! Use-cases of batch jobs: one message for each of many records, so many at a time. How records come in is in
+//! `batch_job/receive.rs`, how a job goes on in `batch_job/drive.rs`.
 
 mod csv;
 mod drive;
+mod receive;
+mod retain;
 
-use kanat_mapping::json;
 use kanat_model::batch_job::Status;
 use kanat_model::flow;
 use kanat_model::id::{BatchJobId, FlowId};
@@ -16,39 +17,12 @@ use kanat_store::batch_job::{self, BatchJob};
 
 use crate::app::{App, Caller};
 pub use drive::drive_all;
+pub use receive::{Piece, create};
+pub use retain::{drop_finished, drop_silent};
 
-/// Records of one job.
-const MAX_RECORDS: usize = 100_000;
 /// Records at the same time: one look at the log tells of so many.
 const MAX_CONCURRENCY: u32 = 500;
 const USUAL_CONCURRENCY: u32 = 10;
-
-/// A job to be.
-#[derive(Debug)]
-pub struct New {
-    pub flow_id: String,
-    /// JSON text: a list of objects.
-    pub records: String,
-    pub concurrency: Option<u32>,
-}
-
-/// Takes the records; the job is durable when this answers.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<BatchJob, Error> {
-    if new.flow_id.is_empty() {
-        return Err(Error::field("flowId", "is required"));
-    }
-    let concurrency = concurrency(new.concurrency)?;
-    let records = records(&new.records)?;
-    let flow_id = FlowId::from(new.flow_id.as_str());
-    let mut tx = app.store.begin().await?;
-    check_flow(&mut tx, caller, &flow_id).await?;
-    let total = u32::try_from(records.len()).unwrap_or(u32::MAX);
-    let job = job(caller, flow_id, total, concurrency, None);
-    batch_job::insert(&mut tx, &job).await?;
-    record::insert(&mut tx, &job.id, &records).await?;
-    tx.commit().await?;
-    Ok(job)
-}
 
 /// The environment's jobs, newest first; those of one flow when it is named.
 pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<BatchJob>, Error> {
@@ -141,27 +115,6 @@ fn concurrency(asked: Option<u32>) -> Result<u32, Error> {
     }
 }
 
-/// The records of a list, as they stand.
-fn records(text: &str) -> Result<Vec<&str>, Error> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(Error::field("records", "is required"));
-    }
-    json::check_text(text, json::MAX_DEPTH).map_err(|fault| Error::field("records", fault.message))?;
-    if !text.starts_with('[') {
-        return Err(Error::field("records", "must be a list of objects"));
-    }
-    let records: Vec<&str> = json::items(text).collect();
-    if records.is_empty() || records.len() > MAX_RECORDS {
-        let message = format!("has {} records, and must have 1 to {MAX_RECORDS}", records.len());
-        return Err(Error::field("records", message));
-    }
-    match records.iter().position(|record| !record.starts_with('{')) {
-        Some(index) => Err(Error::field(format!("records[{index}]"), "must be an object")),
-        None => Ok(records),
-    }
-}
-
 async fn check_flow(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<(), Error> {
     let found = kanat_store::flow::get(db, &caller.environment_id, id).await?;
     let found = found.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
@@ -179,18 +132,6 @@ async fn existing(db: &mut Db, caller: &Caller, id: &BatchJobId) -> Result<Batch
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn takes_a_list_of_objects_as_they_stand() {
-        assert_eq!(records(r#" [{"n": 1.10}, {}] "#).unwrap(), [r#"{"n": 1.10}"#, "{}"]);
-        for (text, field) in
-            [("", "records"), ("[]", "records"), ("{}", "records"), ("[{}, 1]", "records[1]"), ("[", "records")]
-        {
-            assert_eq!(records(text).unwrap_err().details[0].field, field, "{text}");
-        }
-        let many = format!("[{}{{}}]", "{},".repeat(MAX_RECORDS));
-        assert!(records(&many).unwrap_err().details[0].message.contains("100001 records"));
-    }
 
     #[test]
     fn concurrency_has_bounds() {

@@ -2,6 +2,7 @@
 //! are sealed at rest and leave masked.
 
 pub mod health;
+mod live;
 pub mod oauth;
 pub mod schemas;
 mod test;

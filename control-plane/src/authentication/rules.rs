@@ -12,10 +12,6 @@ const PUBLIC_SERVICES: &[&str] =
 /// Services whose every method, reading too, is about who may do what.
 const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
 
-/// Methods of other services that are about where everything else lives.
-const ADMIN_METHODS: &[&str] =
-    &["/kanat.v1.EnvironmentService/CreateEnvironment", "/kanat.v1.EnvironmentService/UpdateEnvironment"];
-
 /// Names of methods that change nothing begin so.
 const READING: &[&str] = &["Get", "List", "Stream", "Validate", "Test", "Export", "Preview", "Search"];
 
@@ -27,6 +23,7 @@ const WRITING: &[&str] = &["/kanat.v1.ConnectorService/TestConnectorInstance"];
 pub struct Rules {
     methods: HashSet<String>,
     public_methods: HashSet<String>,
+    streams: HashSet<String>,
 }
 
 impl Rules {
@@ -37,7 +34,17 @@ impl Rules {
         let path = |method: &MethodDescriptor| format!("/{}/{}", method.parent_service().full_name(), method.name());
         let methods: Vec<_> = methods.collect();
         let public = methods.iter().filter(|method| is_annotated_public(&pool, method));
-        Ok(Self { public_methods: public.map(path).collect(), methods: methods.iter().map(path).collect() })
+        let streams = methods.iter().filter(|method| method.is_client_streaming());
+        Ok(Self {
+            public_methods: public.map(path).collect(),
+            streams: streams.map(path).collect(),
+            methods: methods.iter().map(path).collect(),
+        })
+    }
+
+    /// Whether the request of the method at `path` is a stream of messages, which is read while the method runs.
+    pub fn streams(&self, path: &str) -> bool {
+        self.streams.contains(path)
     }
 
     /// The method at `path` for those who count; one that does not exist has no name of its own.
@@ -54,7 +61,7 @@ impl Rules {
     /// What the method at `path` needs.
     pub fn permission(&self, path: &str) -> Permission {
         let (service, method) = split(path);
-        if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
+        if ADMIN_SERVICES.contains(&service) {
             Permission::Admin
         } else if !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word)) {
             Permission::Read
@@ -99,10 +106,8 @@ mod tests {
             ("/kanat.v1.FlowService/RunFlow", Permission::Write),
             ("/kanat.v1.FlowService/Getaway", Permission::Write),
             ("/kanat.v1.ConnectorService/TestConnectorInstance", Permission::Write),
+            ("/kanat.v1.ConnectorService/CheckEndpointSchemas", Permission::Write),
             ("/kanat.v1.ApiKeyService/ListApiKeys", Permission::Admin),
-            ("/kanat.v1.EnvironmentService/ListEnvironments", Permission::Read),
-            ("/kanat.v1.EnvironmentService/UpdateEnvironment", Permission::Admin),
-            ("/kanat.v1.ConsumerKeyService/RevokeConsumerKey", Permission::Write),
             ("", Permission::Write),
         ] {
             assert_eq!(rules.permission(path), permission, "{path}");

@@ -2,11 +2,12 @@
 
 mod convert;
 
+use futures::StreamExt;
 use kanat_model::id::{BatchJobId, FlowId};
 use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::batch_job_service_server::BatchJobService;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::{Api, caller, page, status};
 use crate::app::batch_job;
@@ -15,11 +16,11 @@ use crate::app::batch_job;
 impl BatchJobService for Api {
     async fn create_batch_job(
         &self,
-        request: Request<wire::CreateBatchJobRequest>,
+        request: Request<Streaming<wire::CreateBatchJobRequest>>,
     ) -> Result<Response<wire::BatchJob>, Status> {
         let caller = caller(&request)?;
-        let new = convert::new(request.into_inner());
-        let job = batch_job::create(&self.app, &caller, new).await.map_err(status::of)?;
+        let pieces = request.into_inner().map(|message| message.map(convert::piece).map_err(convert::broken));
+        let job = batch_job::create(&self.app, &caller, pieces).await.map_err(status::of)?;
         Ok(Response::new(convert::job(job)))
     }
 

@@ -38,7 +38,9 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
         let found = flow::get(&self.app, &caller, &id).await.map_err(status::of)?;
-        convert::details(&self.app, found).map(Response::new).map_err(status::of)
+        let poll = flow::poll(&self.app, &found.flow).await.map(convert::poll);
+        let shown = convert::details(&self.app, found).map_err(status::of)?;
+        Ok(Response::new(wire::Flow { poll, ..shown }))
     }
 
     async fn update_flow(&self, request: Request<wire::UpdateFlowRequest>) -> Result<Response<wire::Flow>, Status> {

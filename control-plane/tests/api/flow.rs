@@ -219,13 +219,14 @@ async fn a_wrong_definition_is_refused_with_every_error() {
 }
 
 #[tokio::test]
-async fn a_flow_for_published_apis_is_deployed_like_any_other() {
+async fn what_nodes_cannot_run_yet_is_said_in_plain_words() {
     let plane = TestPlane::start().await;
     surroundings(&plane).await;
     let published = ORDERS.replace("trigger: webhook", "trigger: api");
     let flow = create(&plane, &published).await;
-    let deployed = deploy(&plane, &flow.id).await.unwrap();
-    assert_eq!((deployed.status.as_str(), deployed.version), ("active", 1));
+    let refused = deploy(&plane, &flow.id).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert!(refused.message().contains("trigger api"), "{}", refused.message());
 }
 
 #[tokio::test]

@@ -27,8 +27,8 @@ pub(crate) struct Rest {
     pub response_body: Option<FieldDescriptor>,
     pub text: Option<FieldDescriptor>,
     pub unknown_query: UnknownQuery,
-    /// The body may be as long as `Options::large_limit`.
-    pub large: bool,
+    /// The list whose items a client stream carries.
+    pub stream: Option<FieldDescriptor>,
 }
 
 /// What becomes of query parameters that are no fields.
@@ -72,7 +72,7 @@ pub(crate) fn rest(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<R
         event_data: field(&output, &text("event_data"))?,
         response_body: field(&output, &text("response_body"))?,
         text: field(&output, &text("text"))?.map(raw).transpose()?,
-        large: flag("large"),
+        stream: field(&input, &text("stream"))?.map(list).transpose()?,
         unknown_query: if flag("any_query") { UnknownQuery::Ignored } else { UnknownQuery::Refused },
     })
 }
@@ -117,4 +117,9 @@ fn raw(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
         Kind::String | Kind::Bytes if !field.is_list() => Ok(field),
         _ => Err(format!("field {:?} is neither a string nor bytes", field.name())),
     }
+}
+
+/// Holds many things.
+fn list(field: FieldDescriptor) -> Result<FieldDescriptor, String> {
+    if field.is_list() { Ok(field) } else { Err(format!("field {:?} is no list", field.name())) }
 }

@@ -1,4 +1,4 @@
-//! One gRPC call on a service in this process: a request in one frame, an answer in frames and trailers.
+//! One gRPC call on a service in this process: a request in one frame or in many, an answer in frames and trailers.
 
 use std::convert::Infallible;
 
@@ -17,8 +17,16 @@ pub(crate) struct Call {
     pub uri: Uri,
     pub metadata: HeaderMap,
     pub extensions: Extensions,
-    /// A call without a message is admitted or turned away like any other, and then no method runs.
-    pub message: Option<Vec<u8>>,
+    pub request: Sent,
+}
+
+/// What a call sends.
+pub(crate) enum Sent {
+    /// The call is admitted or turned away like any other, and then no method runs that needs a message.
+    Nothing,
+    Message(Vec<u8>),
+    /// Frames that come while the call runs.
+    Stream(Body),
 }
 
 /// An answer that has begun.
@@ -40,8 +48,12 @@ impl Call {
     where
         S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
-        let frame = self.message.as_deref().map(frame).transpose()?.unwrap_or_default();
-        let mut request = Request::new(Body::new(Full::new(frame)));
+        let body = match self.request {
+            Sent::Nothing => Body::empty(),
+            Sent::Message(message) => Body::new(Full::new(frame(&message)?)),
+            Sent::Stream(frames) => frames,
+        };
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri;
         *request.version_mut() = http::Version::HTTP_2;
@@ -64,7 +76,8 @@ impl Call {
     }
 }
 
-fn frame(message: &[u8]) -> Result<Bytes, Status> {
+/// A message as it goes over the wire. Errors when it is larger than that allows.
+pub(crate) fn frame(message: &[u8]) -> Result<Bytes, Status> {
     let length = u32::try_from(message.len()).map_err(|_| Status::out_of_range("the request is too large"))?;
     let mut frame = BytesMut::with_capacity(PREFIX + message.len());
     frame.put_u8(0);

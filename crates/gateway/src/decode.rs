@@ -24,6 +24,15 @@ pub(crate) fn message(descriptor: &MessageDescriptor, json: Json<'_>) -> Result<
     }
 }
 
+/// Builds one item of the list `field`, which stands at `path`.
+pub(crate) fn item(field: &FieldDescriptor, json: Json<'_>, path: &str) -> Result<Value, Vec<FieldError>> {
+    let mut decoder = Decoder { faults: Vec::new() };
+    match decoder.value(&field.kind(), json, path) {
+        Some(value) if decoder.faults.is_empty() => Ok(value),
+        _ => Err(decoder.faults),
+    }
+}
+
 struct Decoder {
     faults: Vec<FieldError>,
 }

@@ -1,7 +1,6 @@
 //! The entry: from an HTTP request to its answer.
 
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use prost::Message;
 use prost_reflect::DescriptorPool;
 use tonic::{Code, Status};
 
-use crate::call::Call;
+use crate::call::{Call, Sent};
 use crate::error::Problem;
 use crate::route::{Found, Router};
 use crate::{answer, header, input, sse};
@@ -28,15 +27,15 @@ pub struct Options {
     pub body_limit: usize,
     /// Bytes of an uploaded file.
     pub upload_limit: usize,
-    /// Bytes of the JSON body of a method that takes many things at once.
-    pub large_limit: usize,
+    /// Bytes of a body that is handed on while it comes; each item of its list is bounded by `body_limit`.
+    pub stream_limit: u64,
     /// A comment is sent on a stream of events when nothing else was for this long.
     pub heartbeat: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { body_limit: 1 << 20, upload_limit: 16 << 20, large_limit: 30 << 20, heartbeat: Duration::from_secs(15) }
+        Self { body_limit: 1 << 20, upload_limit: 16 << 20, stream_limit: 4 << 30, heartbeat: Duration::from_secs(15) }
     }
 }
 
@@ -110,10 +109,9 @@ where
         B::Error: Into<BoxError>,
     {
         let (mut parts, body) = request.into_parts();
-        let mut body = pin!(body);
         let request_id = header::request_id(&parts.headers);
         let extensions = std::mem::take(&mut parts.extensions);
-        let mut response = match self.answer(&parts, extensions, body.as_mut(), &request_id).await {
+        let mut response = match self.answer(&parts, extensions, Box::pin(body), &request_id).await {
             Ok(response) => response,
             Err(problem) => problem.respond(&request_id),
         };
@@ -133,7 +131,7 @@ where
         request_id: &str,
     ) -> Result<Response<Body>, Problem>
     where
-        B: http_body::Body<Data = Bytes> + Send,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
         let (route, variables) = match self.router.find(&parts.method, parts.uri.path())? {
@@ -145,16 +143,31 @@ where
         if !rpc.rest.public && !parts.headers.contains_key(AUTHORIZATION) {
             return Err(Problem::unauthenticated());
         }
-        let message = input::read(&route, &variables, parts, body, &self.options).await;
+        let mut refusal = input::Refusal::default();
+        let request = match &rpc.rest.stream {
+            Some(list) => {
+                let stream = input::stream(&route, list, &variables, parts, body, &self.options);
+                stream.map(|(frames, refused)| {
+                    refusal = refused;
+                    Sent::Stream(frames)
+                })
+            }
+            None => {
+                let message = input::read(&route, &variables, parts, body, &self.options).await;
+                message.map(|message| Sent::Message(message.encode_to_vec()))
+            }
+        };
         let metadata = header::to_metadata(&parts.headers, request_id);
-        let call = Call { uri: rpc.uri.clone(), metadata, extensions, message: None };
+        let call = Call { uri: rpc.uri.clone(), metadata, extensions, request: Sent::Nothing };
         let failed = |status| Problem::of_status(&status, &rpc.input);
-        let message = match message {
-            Ok(message) => message.encode_to_vec(),
+        let request = match request {
+            Ok(request) => request,
             // What is wrong with a request is told to those who may make it.
             Err(problem) => return Err(self.turned_away(call).await.map_or(problem, failed)),
         };
-        let answer = Call { message: Some(message), ..call }.start(self.grpc.clone()).await.map_err(failed)?;
+        let answer = Call { request, ..call }.start(self.grpc.clone()).await;
+        // Of a body that broke off while the service read it, the service knows only that it did.
+        let answer = answer.map_err(|status| refusal.take().unwrap_or_else(|| failed(status)))?;
         if rpc.streams {
             return Ok(sse::stream(answer, Arc::clone(rpc), self.options.heartbeat, request_id.to_owned()));
         }

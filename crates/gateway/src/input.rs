@@ -1,7 +1,9 @@
 //! The message of a call, gathered from path, query and body.
 
 mod body;
+mod cut;
 mod query;
+mod stream;
 
 use std::collections::HashMap;
 
@@ -15,6 +17,7 @@ use crate::error::Problem;
 use crate::gateway::Options;
 use crate::header::LAST_EVENT_ID;
 use crate::route::{Route, Variable};
+pub(crate) use stream::{Refusal, stream};
 
 /// Reads the body where the route takes one; the rest of the request is in `parts`.
 pub(crate) async fn read<B>(
@@ -36,13 +39,26 @@ where
         body::refuse(body, options).await?;
         (DynamicMessage::new(rpc.input.clone()), true)
     };
-    path(&mut message, variables)?;
+    beside_the_body(&mut message, route, variables, parts, query_carries_fields)?;
+    Ok(message)
+}
+
+/// What path, query and headers say.
+fn beside_the_body(
+    message: &mut DynamicMessage,
+    route: &Route,
+    variables: &[(Variable, String)],
+    parts: &Parts,
+    query_carries_fields: bool,
+) -> Result<(), Problem> {
+    let rpc = &route.rpc;
+    path(message, variables)?;
     let in_path: Vec<_> = variables.iter().map(|(field, _)| field.number()).collect();
     let taken = |field: &Variable| in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field);
     let may_be_given = |field: &_| query_carries_fields && !taken(field);
-    query::read(&mut message, parts.uri.query().unwrap_or_default(), rpc.rest.unknown_query, may_be_given)?;
-    resume(&mut message, &rpc.input, parts);
-    Ok(message)
+    query::read(message, parts.uri.query().unwrap_or_default(), rpc.rest.unknown_query, may_be_given)?;
+    resume(message, &rpc.input, parts);
+    Ok(())
 }
 
 /// What the path says holds; a body may repeat it, but not contradict it.

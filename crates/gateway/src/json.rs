@@ -5,6 +5,7 @@ mod place;
 
 use std::borrow::Cow;
 
+use crate::field;
 pub(crate) use kanat_json::{MAX_DEPTH, write_string};
 
 /// Why a text is not JSON, and where.
@@ -41,6 +42,19 @@ impl Kind {
             Self::Boolean => "a boolean",
             Self::Null => "null",
         }
+    }
+}
+
+impl Malformed {
+    /// The same of a text that stands at `path` of a longer one.
+    pub(crate) fn within(mut self, path: &str) -> Self {
+        self.error.message.push_str(", counted from where the value begins");
+        self.field = match self.field.as_str() {
+            "body" => path.to_owned(),
+            item if item.starts_with('[') => format!("{path}{item}"),
+            member => field::member(path, member),
+        };
+        self
     }
 }
 

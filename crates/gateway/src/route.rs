@@ -97,9 +97,6 @@ fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<Route>, 
     if bindings.is_empty() {
         return Ok(Vec::new());
     }
-    if method.is_client_streaming() {
-        return Err("a stream of requests has no REST form".to_owned());
-    }
     let name = format!("{}/{}", method.parent_service().full_name(), method.name());
     let rpc = Arc::new(Rpc {
         uri: Uri::try_from(format!("http://in.process/{name}")).map_err(|e| e.to_string())?,
@@ -109,7 +106,13 @@ fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<Route>, 
         streams: method.is_server_streaming(),
         rest: annotation::rest(pool, method)?,
     });
+    if method.is_client_streaming() != rpc.rest.stream.is_some() {
+        return Err("a stream of requests, and nothing else, names the list that it carries".to_owned());
+    }
     let route = |binding: annotation::Binding| {
+        if rpc.rest.stream.is_some() && !binding.takes_body {
+            return Err("a stream of requests needs a body to be cut from".to_owned());
+        }
         let template = Template::parse(&binding.path, &rpc.input)?;
         Ok(Route { method: binding.method, template, takes_body: binding.takes_body, rpc: Arc::clone(&rpc) })
     };

@@ -17,6 +17,8 @@ use crate::output::Json;
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// Deploys wait for the nodes, at most 5 s; bulk requests and imports may take longer.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// For bodies of any length.
+const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// A cheap handle to one service, as one caller.
 #[derive(Clone)]
@@ -71,6 +73,12 @@ impl Client {
 
     pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Json> {
         json(&self.text(self.request(Method::POST, path).json(body).timeout(TIMEOUT)).await?)
+    }
+
+    /// Sends a JSON body that is read while it goes out, and may be long.
+    pub async fn post_stream(&self, path: &str, body: reqwest::Body) -> Result<Json> {
+        let request = self.request(Method::POST, path).header("content-type", "application/json").body(body);
+        json(&self.text(request.timeout(LONG_TIMEOUT)).await?)
     }
 
     pub async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Json> {

@@ -86,6 +86,7 @@ impl Control {
             public_url,
             nodes,
             retention: control.retention,
+            batch_retention: control.batch_retention,
             adapters: process.adapters.0.clone(),
         };
         let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound);

@@ -35,7 +35,7 @@ pub use list::{Cursor, Filter, MessagePage, Position};
 pub use log::{MessageLog, Stats};
 pub use message::{Content, Message, Tenant};
 pub use plan::SavedPlan;
-pub use poll::{Poll, PollClaim, PollClaimed, SeenRecord};
+pub use poll::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord};
 pub use quota::{Ask, Exchange, Exchanged, Gain, KeyUsage, Quotas};
 pub use settle::{Outcome, Settled, Settlement, StepCheckpoint};
 pub use trace::TraceRecord;

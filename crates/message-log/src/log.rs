@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessagePage, NewMessage, Poll,
-    PollClaim, PollClaimed, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant,
-    TraceRecord, Waiting,
+    PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint,
+    Tenant, TraceRecord, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -72,6 +72,15 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
 
     /// Forgets the records that a flow has seen before an instant and not since.
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error>;
+
+    /// How the poll of a flow stands; `None` when it was never polled.
+    async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error>;
+
+    /// The flows that were ever polled and not forgotten, in the order of their ids.
+    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error>;
+
+    /// Forgets some of what a flow has seen or, when nothing is left of that, its poll. `true` when there is more to do.
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error>;
 
     /// Messages of one flow, newest first.
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error>;

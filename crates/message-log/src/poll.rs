@@ -42,6 +42,25 @@ pub struct Poll {
     pub held_until: Timestamp,
     /// `None` leaves what was kept before.
     pub state: Option<Bytes>,
+    /// How a cycle ended, when one has; `None` leaves what was kept before.
+    pub ended: Option<PollEnded>,
+}
+
+/// The end of a cycle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollEnded {
+    pub at: Timestamp,
+    /// Why it failed, in words without secrets.
+    pub error: Option<String>,
+}
+
+/// How the poll of a flow stands, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollStanding {
+    /// When it is to be polled next, or the end of the hold under which it is polled.
+    pub due_at: Timestamp,
+    /// The last cycle that has ended; none before the first.
+    pub ended: Option<PollEnded>,
 }
 
 /// A record that a flow has taken in.

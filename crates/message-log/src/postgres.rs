@@ -63,8 +63,8 @@ use self::shared::Shared;
 use self::writer::{Connector, Context, Writer};
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
-    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, Position, Quotas, SavedPlan, SeenRecord,
-    Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan,
+    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// A message log in one schema of a database, which any number of processes may have open.
@@ -267,6 +267,18 @@ impl MessageLog for PostgresLog {
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
         poll::forget(&self.workers, flow_id, before).await.map_err(outward)
+    }
+
+    async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
+        poll::standing(&self.readers, flow_id).await.map_err(outward)
+    }
+
+    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
+        poll::flows(&self.readers).await.map_err(outward)
+    }
+
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
+        poll::forget_poll(&self.workers, flow_id).await.map_err(outward)
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {

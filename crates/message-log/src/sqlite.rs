@@ -52,8 +52,8 @@ use self::shared::Shared;
 use self::writer::Writer;
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
-    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, Position, Quotas, SavedPlan, SeenRecord,
-    Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan,
+    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -212,6 +212,21 @@ impl MessageLog for SqliteLog {
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
         self.done(Work::ForgetRecords { flow_id: flow_id.clone(), before }).await
+    }
+
+    async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
+        poll::standing(&self.reader, flow_id).await
+    }
+
+    async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
+        poll::flows(&self.reader).await
+    }
+
+    async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
+        match self.queue.submit(Work::ForgetPoll(flow_id.clone())).await? {
+            Effect::Count(records) => Ok(records > 0),
+            other => Err(unexpected(&other)),
+        }
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {

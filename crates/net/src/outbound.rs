@@ -13,6 +13,9 @@ use url::{Host, Url};
 
 use crate::egress::{Policy, Refused};
 
+/// An answer of unknown length that is longer than this gets all the room that it may take at once.
+const GROWN: usize = 128 << 10;
+
 /// Bounds of all calls.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -120,7 +123,10 @@ impl Client {
         Ok(Response { status, headers, body, truncated })
     }
 
+    /// A long answer is in memory once: its buffer is as large as it may get from its second chunk on, and pages that
+    /// nothing is written to cost nothing.
     async fn read(&self, mut answer: reqwest::Response) -> Result<(Bytes, bool), Error> {
+        let announced = answer.content_length().and_then(|length| usize::try_from(length).ok());
         let Some(first) = answer.chunk().await.map_err(|error| classify(&error))? else {
             return Ok((Bytes::new(), false));
         };
@@ -130,10 +136,15 @@ impl Client {
         let Some(second) = answer.chunk().await.map_err(|error| classify(&error))? else {
             return Ok((first, false));
         };
-        let mut body = BytesMut::from(first);
+        let mut body = BytesMut::with_capacity(announced.unwrap_or(first.len() + second.len()).min(self.max_response));
+        body.extend_from_slice(&first);
+        drop(first);
         let mut next = Some(second);
         while let Some(chunk) = next {
             let room = self.max_response - body.len();
+            if chunk.len() > body.capacity() - body.len() && body.len() > GROWN {
+                body.reserve(room);
+            }
             if chunk.len() > room {
                 body.extend_from_slice(&chunk[..room]);
                 return Ok((body.freeze(), true));
@@ -282,6 +293,19 @@ mod tests {
         let (address, _tasks) = answering(answer).await;
         let response = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap();
         assert_eq!((response.body.len(), response.truncated), (1024, true));
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_of_unknown_length_is_read_to_its_end_or_bound() {
+        let body: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+        for (most, read) in [(1 << 20, 300_000), (300_000, 300_000), (200_000, 200_000)] {
+            let answer = [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), body.clone()].concat();
+            let (address, _tasks) = answering(answer).await;
+            let client = client(LocalTargets::Allowed).with_max_response(most);
+            let response = client.send(get(&format!("http://{address}/"))).await.unwrap();
+            assert_eq!((response.body.len(), response.truncated), (read, read < body.len()));
+            assert!(response.body == body[..read]);
+        }
     }
 
     #[tokio::test]

@@ -53,11 +53,18 @@ pub async fn begin(
     Ok(())
 }
 
-const ANSWER: &str = "UPDATE answered_request SET answer = $3 WHERE account_id = $1 AND name = $2";
+const ANSWER: &str = "UPDATE answered_request SET request = $3, answer = $4 WHERE account_id = $1 AND name = $2";
 
-/// Keeps the sealed answer.
-pub async fn answer(db: &mut Db, account: &AccountId, name: &str, sealed: &[u8]) -> Result<(), Error> {
-    sqlx::query(ANSWER).bind(account.as_str()).bind(name).bind(sealed).execute(db).await?;
+/// Keeps the sealed answer, and which request it was, which may not have been known at its begin.
+pub async fn answer(
+    db: &mut Db,
+    account: &AccountId,
+    name: &str,
+    request: &[u8; 32],
+    sealed: &[u8],
+) -> Result<(), Error> {
+    let query = sqlx::query(ANSWER).bind(account.as_str()).bind(name);
+    query.bind(request.as_slice()).bind(sealed).execute(db).await?;
     Ok(())
 }
 

@@ -1,6 +1,8 @@
-//! Batch jobs; their records are in `batch_job/record.rs`.
+//! Batch jobs; their records are in `batch_job/record.rs`, and those that are still coming in
+//! `batch_job/upload.rs`.
 
 pub mod record;
+pub mod upload;
 
 use kanat_model::Timestamp;
 use kanat_model::batch_job::Status;
@@ -147,4 +149,21 @@ const CANCEL: &str = "UPDATE batch_job SET status = 'cancelled' WHERE id = $1 AN
 /// Whether it was cancelled by this.
 pub async fn cancel(db: &mut Db, id: &BatchJobId) -> Result<bool, Error> {
     Ok(sqlx::query(CANCEL).bind(id.as_str()).execute(db).await?.rows_affected() > 0)
+}
+
+const FINISHED_BEFORE: &str = "SELECT id FROM batch_job WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
+
+/// Jobs of all environments that finished before `at`, the oldest first.
+pub async fn finished_before(db: &mut Db, at: Timestamp, limit: u32) -> Result<Vec<BatchJobId>, Error> {
+    let rows = sqlx::query(FINISHED_BEFORE).bind(at.as_millis()).bind(i64::from(limit)).fetch_all(db).await?;
+    rows.iter().map(|row| row.id("id")).collect()
+}
+
+const DELETE: &str = "DELETE FROM batch_job WHERE id = $1";
+
+/// Drops a job and its records.
+pub async fn delete(db: &mut Db, id: &BatchJobId) -> Result<(), Error> {
+    record::delete(&mut *db, id).await?;
+    sqlx::query(DELETE).bind(id.as_str()).execute(db).await?;
+    Ok(())
 }

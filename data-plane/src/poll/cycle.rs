@@ -77,7 +77,7 @@ impl Cycle<'_> {
                 number: progress.pages,
                 now,
             };
-            taken += page.take_in(self.log, &records).await.map_err(|error| unstored(&error))?;
+            taken += page.take_in(self.log, &answer.body, &records).await.map_err(|error| unstored(&error))?;
             let next = page::next(pagination, &progress.next, body, records.len(), &answer.headers, &answer.url)?;
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kanat_message_log::{Error, MessageLog, Poll, Settled};
+use kanat_message_log::{Error, MessageLog, Poll, PollEnded, Settled};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId};
 
@@ -22,17 +22,19 @@ impl Hold {
     pub async fn keep(&self, log: &dyn MessageLog, state: Option<&State>) -> Result<Settled, Error> {
         let now = Timestamp::now();
         // Whoever takes over finds it due.
-        log.keep_poll(&self.poll(now, now.after(self.lease), state)).await
+        log.keep_poll(&self.poll(now, now.after(self.lease), state, None)).await
     }
 
-    /// Gives it back until it is due again, and says when that is. Where another has taken it over, it is that one's to say.
+    /// Gives it back until it is due again, and says when that is. Where another has taken it over, it is that one's to
+    /// say. `ended` when a cycle has.
     pub async fn give_back(
         &self,
         log: &dyn MessageLog,
         due_at: Timestamp,
         state: Option<&State>,
+        ended: Option<PollEnded>,
     ) -> Result<Timestamp, Error> {
-        match log.keep_poll(&self.poll(due_at, Timestamp::now(), state)).await? {
+        match log.keep_poll(&self.poll(due_at, Timestamp::now(), state, ended)).await? {
             Settled::Done => Ok(due_at),
             Settled::Fenced => {
                 tracing::warn!(flow.id = %self.flow_id, "another node has taken a poll over");
@@ -53,7 +55,7 @@ impl Hold {
         }
     }
 
-    fn poll(&self, due_at: Timestamp, held_until: Timestamp, state: Option<&State>) -> Poll {
+    fn poll(&self, due_at: Timestamp, held_until: Timestamp, state: Option<&State>, ended: Option<PollEnded>) -> Poll {
         Poll {
             flow_id: self.flow_id.clone(),
             owner: self.owner.clone(),
@@ -62,6 +64,7 @@ impl Hold {
             due_at,
             held_until,
             state: state.map(State::to_bytes),
+            ended,
         }
     }
 }

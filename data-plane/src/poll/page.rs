@@ -130,4 +130,31 @@ mod tests {
         assert_eq!(offsets("total", r#"{"total": "200"}"#, Position::Offset(100), 100), None);
         assert_eq!(offsets("total", r#"{"total": 1000}"#, Position::Offset(100), 0), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_answer_makes_it_panic(
+            body in r#"[\[\]{}:,"\\0-9a-c. truefalsn]{0,40}"#,
+            path in r"[a-c]?(\.[a-c]){0,2}",
+            strategy in "cursor|offset|next_token|link_header",
+            records in 0..200usize,
+        ) {
+            // What is no JSON is refused before.
+            if kanat_mapping::json::check(body.as_bytes(), kanat_mapping::json::MAX_DEPTH).is_ok() {
+                for record in super::records(&body, &path).unwrap_or_default() {
+                    value(record, &path);
+                }
+                let pagination = Pagination {
+                    strategy,
+                    page_size: 100,
+                    cursor_path: path.clone(),
+                    token_path: path.clone(),
+                    total_path: path,
+                    ..Pagination::default()
+                };
+                let url = Url::parse("http://a.example/").unwrap();
+                let _ = next(Some(&pagination), &Position::Offset(u64::MAX), &body, records, &HeaderMap::new(), &url);
+            }
+        }
+    }
 }

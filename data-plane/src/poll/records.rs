@@ -41,8 +41,9 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Makes a message of each new record. Returns when all are durable; says how many there are.
-    pub async fn take_in(&self, log: &dyn MessageLog, records: &[&str]) -> Result<usize, Error> {
+    /// Makes a message of each new record, which are parts of `answer` and stay that: nothing is copied before it goes into
+    /// the log. Returns when all are durable; says how many there are.
+    pub async fn take_in(&self, log: &dyn MessageLog, answer: &Bytes, records: &[&str]) -> Result<usize, Error> {
         let flow = &self.runnable.flow.id;
         let ids: Vec<Option<String>> = records.iter().map(|record| self.id(record)).collect();
         let known: Vec<String> = ids.iter().flatten().cloned().collect();
@@ -52,11 +53,12 @@ impl Page<'_> {
             let found = log.seen_records(flow, &known).await?.into_iter().filter(|record| record.seen_at > oldest);
             seen.extend(found.map(|record| (record.id.clone(), record)));
         }
-        let (mut messages, mut notes) = (Vec::new(), Vec::new());
+        let part = |record: &str| answer.slice_ref(record.as_bytes());
+        let (mut fresh, mut notes) = (Vec::new(), Vec::new());
         for (index, (record, id)) in records.iter().zip(ids).enumerate() {
             let hash = hex::encode(Sha256::digest(record.as_bytes()));
             let Some(id) = id else {
-                messages.push(self.message(record, key::place(self.began_at, self.number, index, &hash)));
+                fresh.push((part(record), key::place(self.began_at, self.number, index, &hash)));
                 continue;
             };
             let before = seen.get(&id);
@@ -70,13 +72,14 @@ impl Page<'_> {
                 Some(before) => before.count + 1,
                 None => 1,
             };
-            messages.push(self.message(record, key::record(&id, count, &hash)));
+            fresh.push((part(record), key::record(&id, count, &hash)));
             let note = SeenRecord { id: id.clone(), hash, count, seen_at: self.now };
             notes.push(note.clone());
             seen.insert(id, note);
         }
-        let taken = messages.len();
-        let appends = futures::stream::iter(messages).map(|message| log.append(message)).buffered(AT_ONCE);
+        let taken = fresh.len();
+        let appends = futures::stream::iter(fresh).map(|(record, key)| log.append(self.message(record, key)));
+        let appends = appends.buffered(AT_ONCE);
         appends.try_for_each(|_| std::future::ready(Ok(()))).await?;
         if !notes.is_empty() {
             log.note_records(flow, notes).await?;
@@ -93,14 +96,14 @@ impl Page<'_> {
         Some(if long { format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes()))) } else { id })
     }
 
-    fn message(&self, record: &str, known_by: kanat_message_log::Dedupe) -> NewMessage {
+    fn message(&self, record: Bytes, known_by: kanat_message_log::Dedupe) -> NewMessage {
         let (flow, at) = (&self.runnable.flow, self.now);
         let plan = flow.plan();
         let request = format!(
             r#"{{"headers":{{}},"query":{{}},"method":"{}","path_params":{{}},"received_at":"{at}"}}"#,
             self.method
         );
-        let input = Input { payload: record.as_bytes(), trigger: request.as_bytes(), steps: b"", now: at };
+        let input = Input { payload: &record, trigger: request.as_bytes(), steps: b"", now: at };
         let keys = flow.program.keys(&input, self.runnable.environment.as_ref());
         NewMessage {
             id: MessageId::generate(),
@@ -110,7 +113,7 @@ impl Page<'_> {
             flow_name: plan.flow_name.clone(),
             flow_version: flow.version,
             trigger: Trigger::Poll,
-            raw_body: Bytes::copy_from_slice(record.as_bytes()),
+            raw_body: record,
             payload: None,
             request: Bytes::from(request),
             received_at: at,

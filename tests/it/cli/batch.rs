@@ -10,6 +10,9 @@ async fn a_job_is_started_from_a_file_and_followed() {
     app.api.deployed(crate::batch_job::FLOW).await;
     let cli = Cli::of(&app);
     cli.file("records.json", r#"[{"n": 1}, {"n": 2}, {"x": 3}]"#);
+    cli.file("wrong.json", r#"[{"n": 1}, {"n": }]"#);
+    let refused = cli.run(&["batch", "start", "import", "--data", "wrong.json"]).await.fails(1);
+    assert!(refused.contains("records[1].n: malformed JSON"), "{refused}");
     let started = cli.run(&["batch", "start", "import", "--data", "records.json", "-o", "json"]).await.json();
     let id = started["id"].as_str().unwrap();
     until("the job ends", || async {

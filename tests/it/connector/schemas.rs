@@ -80,3 +80,60 @@ async fn a_changed_answer_is_told_by_path() {
     let after = app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
     assert_eq!((&after["changed"], &after["data"][0]["status"]), (&json!(false), &json!("unseen")));
 }
+
+const LISTS: &str = "
+flow: lists-users
+version: 1
+source: { trigger: webhook }
+steps:
+  - { name: users, action: support-ticketing.list-users, connector: desk, params: {} }
+on_error: { retry: 0x fixed(1s) }
+";
+
+#[tokio::test]
+async fn a_check_asks_the_endpoints_that_need_no_params() {
+    let app = TestApp::start().await;
+    let state = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let now = Arc::clone(&state);
+    let desk = FakeTarget::scripted(move |_, _| match now.load(Ordering::SeqCst) {
+        0 => Reply::Answer(200, Vec::new(), json!({"users": [{"id": 7, "name": "Ann", "hush": "s3cret"}]}).to_string()),
+        1 => Reply::Answer(200, Vec::new(), json!({"users": [{"id": "7", "name": "Ann", "role": "end"}]}).to_string()),
+        _ => Reply::Answer(403, Vec::new(), "{}".to_owned()),
+    })
+    .await;
+    let config = json!({"subdomain": "acme", "email": "a@b.example", "api_token": "t", "base_url": desk.url()});
+    let new = json!({"catalogId": "support-ticketing", "name": "desk", "config": config});
+    let id = app.api.post("/api/v1/connectors/instances", &new).await.expect(201)["id"].clone();
+    let path = format!("/api/v1/connectors/instances/{}/schemas", id.as_str().unwrap());
+    let (_, url) = app.api.deployed(LISTS).await;
+    let message = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&message, "delivered").await;
+    until("the node has told of it", || async {
+        (app.api.get(&path).await.expect(200)["pagination"]["total"] == 1).then_some(())
+    })
+    .await;
+    let check = async || app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    let same = check().await;
+    assert_eq!((&same["changed"], &same["data"][0]["status"]), (&json!(false), &json!("unchanged")));
+    let asked = desk.received();
+    assert_eq!((asked.len(), asked[1].method.as_str()), (2, "GET"), "the second was the check");
+    assert_eq!(asked[1].header("authorization"), asked[0].header("authorization"));
+
+    state.store(1, Ordering::SeqCst);
+    let other = check().await;
+    let changes: Vec<_> = other["data"][0]["changes"].as_array().unwrap().clone();
+    assert_eq!(
+        changes,
+        [
+            json!({"kind": "removed", "path": "users[*].hush", "from": "string"}),
+            json!({"kind": "type_changed", "path": "users[*].id", "from": "integer", "to": "string"}),
+            json!({"kind": "added", "path": "users[*].role", "to": "string"}),
+        ],
+        "{other}"
+    );
+    state.store(2, Ordering::SeqCst);
+    let refused = check().await;
+    assert_eq!(refused["data"][0]["status"], "unseen");
+    assert_eq!(refused["data"][0]["error"], "it answered 403");
+    assert!(!app.log().contains("s3cret"));
+}

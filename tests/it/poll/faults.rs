@@ -74,8 +74,15 @@ async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    app.api.deployed(&polling("circle", "/cursor", &KNOWN.replace("1s", "1h"))).await;
+    let (flow, _) = app.api.deployed(&polling("circle", "/cursor", &KNOWN.replace("1s", "1h"))).await;
     until("the circle is told of", || async { app.log().contains("goes in a circle").then_some(()) }).await;
+    let poll = until("the flow tells of it", || async {
+        let flow = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+        flow["poll"]["lastError"].is_string().then(|| flow["poll"].clone())
+    })
+    .await;
+    assert!(poll["lastError"].as_str().unwrap().contains("goes in a circle"), "{poll}");
+    assert!(poll["lastPolledAt"].as_str().unwrap() < poll["nextPollAt"].as_str().unwrap(), "{poll}");
     assert_eq!(provider.asked(), ["/cursor", "/cursor?cursor=a", "/cursor?cursor=b"]);
     assert_eq!(delivered(&target, "circle", 1).await, [1]);
 }

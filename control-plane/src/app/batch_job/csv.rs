@@ -31,3 +31,32 @@ impl Rows {
         String::from_utf8(bytes).map_err(|_| Error::internal())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_strangers_wrote_reads_back_cell_by_cell(message in any::<String>(), field in any::<Option<String>>(), payload in any::<String>()) {
+            let failed = Failed {
+                position: 7,
+                message_id: None,
+                kind: "status".to_owned(),
+                message: message.clone(),
+                field: field.clone(),
+                payload: payload.clone(),
+            };
+            let mut rows = Rows::begin().unwrap();
+            rows.write(&failed).unwrap();
+            let text = rows.end().unwrap();
+            let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+            let read: Vec<Vec<String>> =
+                reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
+            let expected = ["7", "", "status", &message, field.as_deref().unwrap_or_default(), &payload];
+            prop_assert_eq!(read, [expected.map(str::to_owned).to_vec()]);
+        }
+    }
+}

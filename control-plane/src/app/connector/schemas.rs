@@ -1,6 +1,8 @@
 //! What the endpoints of an instance answer: taken up as nodes tell it, listed, and compared from check to check. Shapes
 //! hold no values.
 
+use std::collections::HashMap;
+
 use kanat_catalog::shape::{Change, Shape, compare};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{Page, Paged};
@@ -8,6 +10,7 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
 use kanat_store::endpoint_schema::{self, EndpointSchema};
 
+use super::live;
 use crate::app::{App, Caller};
 
 /// No more endpoints of one instance are kept apart.
@@ -17,9 +20,11 @@ const MAX_ENDPOINTS: u64 = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     pub endpoint: String,
-    /// It has answered since the last check.
+    /// It has answered now, or since the last check.
     pub seen: bool,
     pub changes: Vec<Change>,
+    /// Why it could not be asked now.
+    pub error: Option<String>,
 }
 
 /// Takes up what was seen of an endpoint. The first that is seen of it is what later ones are compared with.
@@ -70,9 +75,11 @@ pub async fn list(
     Ok(Paged { items: items.into_iter().map(whole).collect::<Result<_, Error>>()?, total, page })
 }
 
-/// Compares what each endpoint has answered since the last check with what it answered before, which from now on is both.
+/// Asks the endpoints that can be asked, and compares what each answers, now and since the last check, with what it
+/// answered before, which from now on is both.
 pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Timestamp, Vec<Checked>), Error> {
     let now = Timestamp::now();
+    let mut answers = ask(app, caller, id).await?;
     let mut tx = app.store.begin().await?;
     super::existing(&mut tx, caller, id).await?;
     let mut checked = Vec::new();
@@ -84,15 +91,25 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
         }
         page.offset += page.limit;
         for row in found.items {
-            let (before, seen) = (accepted(&row)?, read(&row.seen)?);
+            let (before, mut seen) = (accepted(&row)?, read(&row.seen)?);
+            let (mut error, mut last_seen_at) = (None, row.last_seen_at);
+            match answers.remove(&row.endpoint) {
+                Some(Ok(shape)) => {
+                    last_seen_at = now;
+                    seen.merge(shape);
+                }
+                Some(Err(message)) => error = Some(message),
+                None => {}
+            }
             let changes = compare(&before, &seen);
             // What has changed is what is expected from now on; what has not is only known better.
             let next = if changes.is_empty() { whole(&row)? } else { seen.clone() };
-            checked.push(Checked { endpoint: row.endpoint.clone(), seen: !seen.is_empty(), changes });
+            checked.push(Checked { endpoint: row.endpoint.clone(), seen: !seen.is_empty(), changes, error });
             let row = EndpointSchema {
                 accepted: Some(text(&next)?),
                 seen: text(&Shape::default())?,
                 checked_at: Some(now),
+                last_seen_at,
                 ..row
             };
             endpoint_schema::put(&mut tx, &row).await?;
@@ -100,6 +117,21 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
     }
     tx.commit().await?;
     Ok((now, checked))
+}
+
+/// What the endpoints of an instance answer right now.
+async fn ask(app: &App, caller: &Caller, id: &InstanceId) -> Result<HashMap<String, Result<Shape, String>>, Error> {
+    let mut tx = app.store.read().await?;
+    let row = super::existing(&mut tx, caller, id).await?;
+    let page = Page { limit: Page::MAX_LIMIT, offset: 0 };
+    let known: Vec<String> =
+        endpoint_schema::list(&mut tx, id, page).await?.items.into_iter().map(|row| row.endpoint).collect();
+    let instance = super::ready(app, &mut tx, &row).await?;
+    drop(tx);
+    Ok(match instance {
+        Ok(instance) => live::ask(app, &instance, &known).await,
+        Err(message) => known.into_iter().map(|endpoint| (endpoint, Err(message.clone()))).collect(),
+    })
 }
 
 fn accepted(row: &EndpointSchema) -> Result<Shape, Error> {

@@ -62,11 +62,17 @@ impl Samples {
     pub fn mask(&self, text: String) -> String {
         let secrets = self.instances.values().flat_map(|instance| instance.secrets());
         let secrets = secrets.filter(|secret| !secret.is_empty());
-        let mut spellings: Vec<String> = secrets.flat_map(|secret| [secret.clone(), as_json(secret)]).collect();
+        let mut spellings: Vec<String> =
+            secrets.flat_map(|secret| [secret.clone(), as_json(secret), as_query(secret)]).collect();
         // The longest first: one secret may be part of another.
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
         spellings.iter().fold(text, |text, spelling| text.replace(spelling.as_str(), MASK))
     }
+}
+
+/// A secret as it stands in the query of a URL.
+fn as_query(secret: &str) -> String {
+    url::form_urlencoded::byte_serialize(secret.as_bytes()).collect()
 }
 
 /// A secret as it stands between the quotes of a JSON string.

@@ -1,15 +1,26 @@
 //! Batch jobs between the wire and the store.
 
+use kanat_model::Error;
 use kanat_model::id::{BatchJobId, MessageId};
 use kanat_proto::v1 as wire;
 use kanat_store::batch_job::BatchJob;
 use kanat_store::batch_job::record::Failed;
+use tonic::{Code, Status};
 
-use crate::app::batch_job::New;
+use crate::app::batch_job::Piece;
 
-pub fn new(request: wire::CreateBatchJobRequest) -> New {
-    let wire::CreateBatchJobRequest { flow_id, records, concurrency } = request;
-    New { flow_id, records: records.map(|records| records.text).unwrap_or_default(), concurrency }
+pub fn piece(message: wire::CreateBatchJobRequest) -> Piece {
+    let wire::CreateBatchJobRequest { flow_id, records, concurrency } = message;
+    Piece { flow_id, records: records.into_iter().map(|record| record.text).collect(), concurrency }
+}
+
+/// The stream of a caller that went away, or sent what cannot be read.
+pub fn broken(status: Status) -> Error {
+    let message = match status.code() {
+        Code::OutOfRange => "a message of the stream is too large",
+        _ => "the stream of records broke off",
+    };
+    Error::field("records", message)
 }
 
 pub fn job(job: BatchJob) -> wire::BatchJob {

@@ -143,7 +143,7 @@ fn schema_check(found: Checked) -> wire::SchemaCheck {
         (true, false) => "unseen",
     };
     let changes = found.changes.into_iter().map(schema_change).collect();
-    wire::SchemaCheck { endpoint: found.endpoint, status: status.to_owned(), changes }
+    wire::SchemaCheck { endpoint: found.endpoint, status: status.to_owned(), changes, error: found.error }
 }
 
 fn schema_change(change: Change) -> wire::SchemaChange {

@@ -2,6 +2,7 @@
 
 use kanat_flow::graph::Graph;
 use kanat_flow::{Diagnostic, Severity};
+use kanat_message_log::PollStanding;
 use kanat_model::Error;
 use kanat_model::flow::Status as FlowStatus;
 use kanat_model::id::FlowId;
@@ -15,7 +16,7 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use tonic::{Response, Status};
 
-use crate::app::flow::{self, Details, New, Started, Tested, Update, Validated};
+use crate::app::flow::{self, Details, New, Started, StepTested, Tested, Update, Validated};
 use crate::app::{App, Changed, etag, etag_of_view};
 use crate::grpc::status;
 
@@ -61,7 +62,17 @@ pub fn flow(app: &App, flow: Flow) -> Result<wire::Flow, Error> {
         config: None,
         plan: None,
         warnings: Vec::new(),
+        poll: None,
     })
+}
+
+/// How a flow's poll stands.
+pub fn poll(standing: PollStanding) -> wire::FlowPoll {
+    let (last_polled_at, last_error) =
+        standing.ended.map_or((None, None), |ended| (Some(ended.at.to_string()), ended.error));
+    // A schedule that is never due has no date.
+    let next_poll_at = (standing.due_at.as_millis() < i64::MAX).then(|| standing.due_at.to_string());
+    wire::FlowPoll { last_polled_at, last_error, next_poll_at }
 }
 
 /// A flow as single reads show it.
@@ -114,13 +125,24 @@ pub fn tested(tested: Tested) -> wire::TestFlowResponse {
         .as_ref()
         .is_some_and(|failure| failure.field.as_deref() == Some("adapter") && failure.expression.is_none());
     let adapted = tested.adapters.iter().map(|report| adapted(&tested, report));
-    let trace = [received].into_iter().chain(adapted).chain(Some(mapped).filter(|_| !unadapted)).collect();
+    let steps = tested.steps.iter().map(|step| stepped(&tested, step));
+    let trace = [received].into_iter().chain(adapted).chain(steps).chain(Some(mapped).filter(|_| !unadapted)).collect();
     wire::TestFlowResponse {
         trace,
         output: tested.output.map(|text| wire::Json { text }),
         errors: tested.failure.into_iter().map(failure).collect(),
         matched: tested.matched,
     }
+}
+
+/// What a step would do, which a test does not call.
+fn stepped(tested: &Tested, step: &StepTested) -> wire::TraceEntry {
+    let (status, request, error) = match &step.request {
+        Ok(Some(request)) => ("skipped", json(request), Some("a test calls no connector".to_owned())),
+        Ok(None) => ("skipped", None, Some("its condition is false".to_owned())),
+        Err(failure) => ("failed", None, Some(failure.message.clone())),
+    };
+    wire::TraceEntry { name: step.name.clone(), request, error, ..entry(tested, "step", status) }
 }
 
 /// What an adapter did in a test.

@@ -30,16 +30,17 @@ enum Form {
     Multipart { boundary: String },
 }
 
+/// Errors unless the body may be read as JSON.
+pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    form(headers, false).map(drop)
+}
+
 pub(super) async fn read<B>(rpc: &Rpc, headers: &HeaderMap, body: B, options: &Options) -> Result<Read, Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let limit = match &rpc.rest {
-        rest if rest.upload.is_some() => options.upload_limit,
-        rest if rest.large => options.large_limit,
-        _ => options.body_limit,
-    };
+    let limit = if rpc.rest.upload.is_some() { options.upload_limit } else { options.body_limit };
     let form = form(headers, rpc.rest.upload.is_some());
     // An unsuitable type is refused unread, unless there is nothing to read.
     if let (Err(problem), false) = (&form, body.is_end_stream()) {

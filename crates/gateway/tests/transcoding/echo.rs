@@ -8,6 +8,7 @@ use futures::Stream;
 use http::{HeaderMap, Request as HttpRequest, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kanat_gateway::{Gateway, Options};
+use kanat_proto::v1::batch_job_service_server::{BatchJobService, BatchJobServiceServer};
 use kanat_proto::v1::flow_service_server::{FlowService, FlowServiceServer};
 use kanat_proto::v1::lookup_table_service_server::{LookupTableService, LookupTableServiceServer};
 use kanat_proto::v1::message_service_server::{MessageService, MessageServiceServer};
@@ -46,12 +47,13 @@ pub fn gateway_behind(admit: fn(&str) -> Result<(), Status>) -> Gateway<Guarded>
 
 fn routes() -> Routes {
     Routes::new(FlowServiceServer::new(Echo))
+        .add_service(BatchJobServiceServer::new(Echo))
         .add_service(LookupTableServiceServer::new(Echo))
         .add_service(MessageServiceServer::new(Echo))
 }
 
 fn options() -> Options {
-    Options { body_limit: 4096, upload_limit: 8192, large_limit: 8192, heartbeat: Duration::from_millis(5) }
+    Options { body_limit: 4096, upload_limit: 8192, stream_limit: 65536, heartbeat: Duration::from_millis(5) }
 }
 
 /// An answer read to its end.
@@ -205,6 +207,33 @@ service!(LookupTableService {
     export_lookup_table(ExportLookupTableRequest) -> ExportLookupTableResponse = |_| {
         Ok(ExportLookupTableResponse { csv: "key,value\nde,Germany\n".to_owned() })
     };
+});
+
+service!(BatchJobService {
+    list_batch_jobs(ListBatchJobsRequest) -> ListBatchJobsResponse = unheard;
+    get_batch_job(GetBatchJobRequest) -> BatchJob = unheard;
+    list_batch_job_errors(ListBatchJobErrorsRequest) -> ListBatchJobErrorsResponse = unheard;
+    retry_batch_job(RetryBatchJobRequest) -> BatchJob = unheard;
+    cancel_batch_job(CancelBatchJobRequest) -> BatchJob = unheard;
+    // Tells in its answer what the messages of the stream said.
+    @ async fn create_batch_job(
+        &self,
+        request: Request<tonic::Streaming<CreateBatchJobRequest>>,
+    ) -> Result<Response<BatchJob>, Status> {
+        let mut stream = request.into_inner();
+        let (mut flow_id, mut concurrency, mut records, mut messages) = (String::new(), 0, Vec::new(), 0);
+        while let Some(message) = stream.message().await? {
+            messages += 1;
+            flow_id = message.flow_id;
+            concurrency = message.concurrency.unwrap_or_default();
+            records.extend(message.records.into_iter().map(|record| record.text));
+            if records.last().is_some_and(|record| record == "\"stop\"") {
+                return Err(Status::not_found("that is enough"));
+            }
+        }
+        let id = records.join(" ");
+        Ok(Response::new(BatchJob { id, flow_id, concurrency, total: messages, ..BatchJob::default() }))
+    }
 });
 
 service!(FlowService {

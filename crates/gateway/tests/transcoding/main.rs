@@ -9,4 +9,5 @@ mod files;
 mod input;
 mod output;
 mod paths;
+mod pieces;
 mod stream;

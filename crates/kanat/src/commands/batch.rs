@@ -2,9 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::{Page, Session, given, input};
 use crate::client::name::{FLOW, segment};
@@ -61,24 +59,16 @@ const COLUMNS: [Column; 6] = [
 const ERRORS: [Column; 4] =
     [("INDEX", "index"), ("KIND", "error.kind"), ("ERROR", "error.message"), ("MESSAGE", "messageId")];
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct New {
-    flow_id: String,
-    records: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    concurrency: Option<u32>,
-}
-
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
             Self::Start { flow, data, concurrency } => {
-                let records = input::json(&data)?;
                 let flow_id = client.id(&FLOW, &flow).await?;
-                let answer = client.post(PATH, &New { flow_id, records, concurrency }).await?;
-                session.print(&answer, started)
+                let concurrency = concurrency.map(|number| format!(",\"concurrency\":{number}")).unwrap_or_default();
+                let before = format!("{{\"flowId\":{}{concurrency},\"records\":", json!(flow_id));
+                let body = input::stream(&data, before, "}".to_owned()).await?;
+                session.print(&client.post_stream(PATH, body).await?, started)
             }
             Self::Status { id } => {
                 let answer = client.get(&path(&id, ""), &[]).await?;

@@ -21,6 +21,9 @@ pub struct Flags {
     /// Days for which finished messages are kept; 0 keeps them for ever [default: 30].
     #[arg(long, env = "KANAT_RETENTION_DAYS", alias = "retention")]
     pub retention_days: Option<u32>,
+    /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever [default: 30].
+    #[arg(long, env = "KANAT_BATCH_RETENTION_DAYS")]
+    pub batch_retention_days: Option<u32>,
     /// The owner's API key of a first start [default: a random one, printed once].
     #[arg(long, env = "KANAT_BOOTSTRAP_API_KEY", hide_env_values = true)]
     pub bootstrap_api_key: Option<String>,
@@ -40,6 +43,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// Nothing is dropped when there is none.
     pub retention: Option<Duration>,
+    /// No batch job is dropped when there is none.
+    pub batch_retention: Option<Duration>,
     pub bootstrap_api_key: Option<Secret<String>>,
     pub join_token: Option<Secret<String>>,
     pub tls_client_ca: Option<PathBuf>,
@@ -48,8 +53,8 @@ pub struct Settings {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; public_url, retention_days, bootstrap_api_key, join_token, tls_client_ca,
-            send_secrets_unencrypted);
+        or!(self, file; public_url, retention_days, batch_retention_days, bootstrap_api_key, join_token,
+            tls_client_ca, send_secrets_unencrypted);
         self
     }
 
@@ -57,6 +62,7 @@ impl Flags {
         let settings = Settings {
             public_url: problems.take("public_url", self.public_url.as_deref().map(value::url).transpose()),
             retention: value::retention(self.retention_days.unwrap_or(30)),
+            batch_retention: value::retention(self.batch_retention_days.unwrap_or(30)),
             bootstrap_api_key: problems
                 .take("bootstrap_api_key", self.bootstrap_api_key.map(value::api_key).transpose()),
             join_token: problems.take("join_token", self.join_token.map(value::join_token).transpose()),
@@ -93,6 +99,7 @@ impl Settings {
         Flags {
             public_url: self.public_url.clone(),
             retention_days: Some(value::to_days(self.retention)),
+            batch_retention_days: Some(value::to_days(self.batch_retention)),
             bootstrap_api_key: value::mask(self.bootstrap_api_key.as_ref()),
             join_token: value::mask(self.join_token.as_ref()),
             tls_client_ca: self.tls_client_ca.clone(),

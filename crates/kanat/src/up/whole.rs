@@ -70,6 +70,7 @@ impl Whole {
             public_url,
             nodes: settings.control.access(),
             retention: settings.control.retention,
+            batch_retention: settings.control.batch_retention,
             adapters: process.adapters.0.clone(),
         };
         let control = ControlPlane::start(options, store, Arc::clone(&log), Arc::clone(&sealer), outbound.clone());

@@ -8,7 +8,7 @@ use kanat_model::id::FlowId;
 
 use super::Harness;
 use super::subject::Subject;
-use crate::{Poll, PollClaim, PollClaimed, SeenRecord, Settled};
+use crate::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
 
 const NOON: Timestamp = Timestamp::from_millis(1_769_860_800_000);
 
@@ -31,7 +31,7 @@ async fn take(subject: &Subject, flow: &FlowId, version: u32, seconds: u64) -> (
 fn left(subject: &Subject, flow: &FlowId, token: i64, due: u64, state: &'static str) -> Poll {
     let state = Some(Bytes::from_static(state.as_bytes()));
     let (flow_id, owner) = (flow.clone(), subject.boot.clone());
-    Poll { flow_id, owner, token, version: 1, due_at: at(due), held_until: NOON, state }
+    Poll { flow_id, owner, token, version: 1, due_at: at(due), held_until: NOON, state, ended: None }
 }
 
 pub async fn gives_a_poll_to_one_at_a_time(harness: &dyn Harness) {
@@ -120,5 +120,51 @@ pub async fn knows_the_records_that_a_flow_has_seen(harness: &dyn Harness) {
     log.forget_records(&flow, at(5)).await.expect("the log answers");
     assert_eq!(seen().await, [record("a", "9", 2, 10)]);
     assert_eq!(log.seen_records(&elsewhere, &ids).await.expect("the log answers").len(), 1);
+    subject.close().await;
+}
+
+pub async fn tells_how_polls_stand_and_forgets_them(harness: &dyn Harness) {
+    let (flow, other) = (FlowId::generate(), FlowId::generate());
+    let subject = Subject::open(harness).await;
+    let log = &subject.log;
+    assert_eq!(log.poll(&flow).await.expect("the log answers"), None);
+    let (token, _) = take(&subject, &flow, 1, 0).await;
+    take(&subject, &other, 1, 0).await;
+    assert_eq!(
+        log.poll(&flow).await.expect("the log answers"),
+        Some(PollStanding { due_at: at(30), ended: None }),
+        "it is polled, and its holder has so long"
+    );
+    let ends = |seconds, error: Option<&str>| PollEnded { at: at(seconds), error: error.map(str::to_owned) };
+    let failed = ends(7, Some("the endpoint answered 500"));
+    for (ended, shown) in [
+        (Some(failed.clone()), failed.clone()),
+        // What says nothing of an end leaves what was known.
+        (None, failed),
+        (Some(ends(9, None)), ends(9, None)),
+    ] {
+        let kept = Poll { ended, ..left(&subject, &flow, token, 300, "x") };
+        assert_eq!(log.keep_poll(&kept).await.expect("the log answers"), Settled::Done);
+        let standing = log.poll(&flow).await.expect("the log answers");
+        assert_eq!(standing, Some(PollStanding { due_at: at(300), ended: Some(shown) }));
+    }
+    let seen = |n: i64| SeenRecord { id: n.to_string(), hash: "h".to_owned(), count: 1, seen_at: NOON };
+    for flow in [&flow, &other] {
+        log.note_records(flow, (0..7_000).map(seen).collect()).await.expect("the log answers");
+    }
+    let polled = log.polled_flows().await.expect("the log answers");
+    assert!(polled.contains(&flow) && polled.contains(&other), "{polled:?}");
+    let mut rounds = 0;
+    while log.forget_poll(&flow).await.expect("the log answers") {
+        rounds += 1;
+    }
+    assert_eq!(rounds, 2);
+    assert_eq!(log.poll(&flow).await.expect("the log answers"), None);
+    let ids = ["6999".to_owned()];
+    assert_eq!(log.seen_records(&flow, &ids).await.expect("the log answers"), []);
+    assert_eq!(log.seen_records(&other, &ids).await.expect("the log answers").len(), 1);
+    assert!(!log.polled_flows().await.expect("the log answers").contains(&flow));
+    let late = left(&subject, &flow, token, 900, "late");
+    assert_eq!(log.keep_poll(&late).await.expect("the log answers"), Settled::Fenced, "who polls on is stopped");
     subject.close().await;
 }

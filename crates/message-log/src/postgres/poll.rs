@@ -8,7 +8,7 @@ use sqlx::{PgPool, Row};
 use super::append::each;
 use super::row;
 use super::text::text;
-use crate::{Poll, PollClaim, PollClaimed, SeenRecord, Settled};
+use crate::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
 
 pub(super) const CLAIM: &str = "
 INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES ($1, $2, 1, $3, $4, $5, '')
@@ -18,7 +18,8 @@ WHERE polls.held_until <= $4 AND (polls.due_at <= $4 OR polls.version < $3) RETU
 pub(super) const DUE: &str = "SELECT greatest(due_at, held_until) FROM polls WHERE flow_id = $1";
 
 pub(super) const KEEP: &str = "
-UPDATE polls SET version = $4, due_at = $5, held_until = $6, state = coalesce($7, state)
+UPDATE polls SET version = $4, due_at = $5, held_until = $6, state = coalesce($7, state),
+    ended_at = coalesce($8, ended_at), error = CASE WHEN $8 IS NULL THEN error ELSE $9 END
 WHERE flow_id = $1 AND owner = $2 AND token = $3";
 
 pub(super) const SEEN: &str =
@@ -31,6 +32,18 @@ FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS v(id, hash, c
 ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at = excluded.seen_at";
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
+
+pub(super) const STANDING: &str =
+    "SELECT greatest(due_at, held_until) AS due_at, ended_at, error FROM polls WHERE flow_id = $1";
+
+pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
+
+/// Some at a time, so that no lock is held for long.
+pub(super) const FORGET_SOME: &str = "
+DELETE FROM seen_records WHERE flow_id = $1
+AND id = ANY (ARRAY(SELECT id FROM seen_records WHERE flow_id = $1 LIMIT 5000))";
+
+pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = $1";
 
 pub(super) async fn claim(workers: &PgPool, claim: &PollClaim) -> Result<PollClaimed, sqlx::Error> {
     let flow_id = text(claim.flow_id.as_str());
@@ -59,6 +72,8 @@ pub(super) async fn keep(workers: &PgPool, poll: &Poll) -> Result<Settled, sqlx:
         .bind(poll.due_at.as_millis())
         .bind(poll.held_until.as_millis())
         .bind(poll.state.as_deref())
+        .bind(poll.ended.as_ref().map(|ended| ended.at.as_millis()))
+        .bind(poll.ended.as_ref().and_then(|ended| ended.error.as_deref()).map(text))
         .execute(workers)
         .await?;
     Ok(if kept.rows_affected() > 0 { Settled::Done } else { Settled::Fenced })
@@ -83,6 +98,29 @@ pub(super) async fn note(workers: &PgPool, flow_id: &FlowId, records: &[SeenReco
 pub(super) async fn forget(workers: &PgPool, flow_id: &FlowId, before: Timestamp) -> Result<(), sqlx::Error> {
     sqlx::query(FORGET).bind(text(flow_id.as_str())).bind(before.as_millis()).execute(workers).await?;
     Ok(())
+}
+
+pub(super) async fn standing(readers: &PgPool, flow_id: &FlowId) -> Result<Option<PollStanding>, sqlx::Error> {
+    let row = sqlx::query(STANDING).bind(text(flow_id.as_str())).fetch_optional(readers).await?;
+    let Some(row) = row else { return Ok(None) };
+    let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
+    let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
+    Ok(Some(PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended }))
+}
+
+pub(super) async fn flows(readers: &PgPool) -> Result<Vec<FlowId>, sqlx::Error> {
+    let flows: Vec<String> = sqlx::query_scalar(FLOWS).fetch_all(readers).await?;
+    Ok(flows.into_iter().map(FlowId::from).collect())
+}
+
+/// `true` when records were forgotten, and there may be more.
+pub(super) async fn forget_poll(workers: &PgPool, flow_id: &FlowId) -> Result<bool, sqlx::Error> {
+    let flow_id = text(flow_id.as_str());
+    let records = sqlx::query(FORGET_SOME).bind(flow_id.as_ref()).execute(workers).await?.rows_affected();
+    if records == 0 {
+        sqlx::query(FORGET_POLL).bind(flow_id.as_ref()).execute(workers).await?;
+    }
+    Ok(records > 0)
 }
 
 pub(super) async fn seen(readers: &PgPool, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, sqlx::Error> {

@@ -6,7 +6,7 @@ use super::failure::outward;
 use super::options::Connecting;
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -159,6 +159,12 @@ CREATE TABLE quota_turns (
     at BIGINT NOT NULL
 ) WITH (fillfactor = 50);
 "#;
+
+/// How the last cycle of a poll ended; `error` is null when it went well.
+const POLL_ENDS: &str = "
+ALTER TABLE polls ADD COLUMN ended_at BIGINT;
+ALTER TABLE polls ADD COLUMN error TEXT;
+";
 
 /// The second number of the lock under which tables are made and dropped.
 pub(super) const TABLES_LOCK: i32 = 0;

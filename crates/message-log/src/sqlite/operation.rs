@@ -57,6 +57,7 @@ pub(super) enum Work {
     DropTurns {
         older_than: Timestamp,
     },
+    ForgetPoll(FlowId),
     /// Finished messages from one seq to another.
     DropMessages {
         from: i64,
@@ -173,6 +174,7 @@ impl Work {
             | Self::ForgetRecords { .. }
             | Self::Exchange(_)
             | Self::DropTurns { .. }
+            | Self::ForgetPoll(_)
             | Self::Retry { .. }
             | Self::Discard { .. }
             | Self::OpenLease { .. }

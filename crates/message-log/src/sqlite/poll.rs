@@ -8,7 +8,7 @@ use sqlx::{Row, SqlitePool};
 
 use super::operation::Effect;
 use super::transaction::Transaction;
-use crate::{Error, Poll, PollClaim, PollClaimed, SeenRecord, Settled};
+use crate::{Error, Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord, Settled};
 
 pub(super) const CLAIM: &str = "
 INSERT INTO polls (flow_id, owner, token, version, due_at, held_until, state) VALUES (?1, ?2, 1, ?3, ?4, ?5, x'')
@@ -18,7 +18,8 @@ WHERE polls.held_until <= ?4 AND (polls.due_at <= ?4 OR polls.version < ?3) RETU
 pub(super) const DUE: &str = "SELECT max(due_at, held_until) FROM polls WHERE flow_id = ?";
 
 pub(super) const KEEP: &str = "
-UPDATE polls SET version = ?4, due_at = ?5, held_until = ?6, state = coalesce(?7, state)
+UPDATE polls SET version = ?4, due_at = ?5, held_until = ?6, state = coalesce(?7, state),
+    ended_at = coalesce(?8, ended_at), error = CASE WHEN ?8 IS NULL THEN error ELSE ?9 END
 WHERE flow_id = ?1 AND owner = ?2 AND token = ?3";
 
 pub(super) const SEEN: &str = "
@@ -29,6 +30,17 @@ INSERT INTO seen_records (flow_id, id, hash, count, seen_at) VALUES (?, ?, ?, ?,
 ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.count, seen_at = excluded.seen_at";
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
+
+pub(super) const STANDING: &str =
+    "SELECT max(due_at, held_until) AS due_at, ended_at, error FROM polls WHERE flow_id = ?";
+
+pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
+
+/// Some at a time: the writer has others to serve.
+pub(super) const FORGET_SOME: &str = "
+DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_records WHERE flow_id = ?1 LIMIT 5000)";
+
+pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = ?";
 
 pub(super) fn claim(tx: &Transaction<'_>, claim: &PollClaim) -> rusqlite::Result<Effect> {
     let values = params![
@@ -60,7 +72,9 @@ pub(super) fn keep(tx: &Transaction<'_>, poll: &Poll) -> rusqlite::Result<Effect
             poll.version,
             poll.due_at.as_millis(),
             poll.held_until.as_millis(),
-            poll.state.as_deref()
+            poll.state.as_deref(),
+            poll.ended.as_ref().map(|ended| ended.at.as_millis()),
+            poll.ended.as_ref().and_then(|ended| ended.error.as_deref())
         ],
     )?;
     Ok(Effect::Settled(if kept > 0 { Settled::Done } else { Settled::Fenced }))
@@ -77,6 +91,28 @@ pub(super) fn note(tx: &Transaction<'_>, flow_id: &FlowId, records: &[SeenRecord
 pub(super) fn forget(tx: &Transaction<'_>, flow_id: &FlowId, before: Timestamp) -> rusqlite::Result<Effect> {
     tx.execute(FORGET, params![flow_id.as_str(), before.as_millis()])?;
     Ok(Effect::Done)
+}
+
+/// How many records were forgotten; none when the poll was.
+pub(super) fn forget_poll(tx: &Transaction<'_>, flow_id: &FlowId) -> rusqlite::Result<Effect> {
+    let records = tx.execute(FORGET_SOME, params![flow_id.as_str()])?;
+    if records == 0 {
+        tx.execute(FORGET_POLL, params![flow_id.as_str()])?;
+    }
+    Ok(Effect::Count(records as u64))
+}
+
+pub(super) async fn standing(reader: &SqlitePool, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
+    let row = sqlx::query(STANDING).bind(flow_id.as_str()).fetch_optional(reader).await?;
+    let Some(row) = row else { return Ok(None) };
+    let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
+    let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
+    Ok(Some(PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended }))
+}
+
+pub(super) async fn flows(reader: &SqlitePool) -> Result<Vec<FlowId>, Error> {
+    let flows: Vec<String> = sqlx::query_scalar(FLOWS).fetch_all(reader).await?;
+    Ok(flows.into_iter().map(FlowId::from).collect())
 }
 
 pub(super) async fn seen(reader: &SqlitePool, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {

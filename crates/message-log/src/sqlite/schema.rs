@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -146,6 +146,12 @@ CREATE TABLE quota_turns (
     turn BIGINT NOT NULL,
     at BIGINT NOT NULL
 ) WITHOUT ROWID;
+";
+
+/// How the last cycle of a poll ended; `error` is null when it went well.
+const POLL_ENDS: &str = "
+ALTER TABLE polls ADD COLUMN ended_at BIGINT;
+ALTER TABLE polls ADD COLUMN error TEXT;
 ";
 
 pub(super) const LAST_SEQ: &str = "

@@ -104,6 +104,7 @@ impl Work {
             | Self::ForgetRecords { .. }
             | Self::Exchange(_)
             | Self::DropTurns { .. }
+            | Self::ForgetPoll(_)
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }

@@ -111,6 +111,7 @@ fn single(tx: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<Effect> {
         Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
         Work::Exchange(exchange) => quota::exchange(tx, exchange),
         Work::DropTurns { older_than } => quota::drop_turns(tx, *older_than),
+        Work::ForgetPoll(flow_id) => poll::forget_poll(tx, flow_id),
         Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),
         Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),
         Work::DropPlan { flow_id, version, checked_at } => plan::drop(tx, flow_id, *version, *checked_at),

@@ -42,9 +42,9 @@ const CHUNK: usize = 100;
 
 const INSERT: &str = "INSERT INTO batch_record (job_id, position, state, payload) VALUES ";
 
-/// Adds the records of a new job, JSON texts, in their order.
-pub async fn insert(db: &mut Db, job: &BatchJobId, payloads: &[&str]) -> Result<(), Error> {
-    let numbered: Vec<(i64, &str)> = (0..).zip(payloads.iter().copied()).collect();
+/// Adds records, JSON texts, in their order; the first one gets the place `first`.
+pub async fn insert(db: &mut Db, job: &BatchJobId, first: u32, payloads: &[String]) -> Result<(), Error> {
+    let numbered: Vec<(i64, &str)> = (i64::from(first)..).zip(payloads.iter().map(String::as_str)).collect();
     let chunks = numbered.chunks_exact(CHUNK);
     let rest = chunks.remainder();
     for chunk in chunks.chain(rest.chunks(1)) {
@@ -61,6 +61,14 @@ pub async fn insert(db: &mut Db, job: &BatchJobId, payloads: &[&str]) -> Result<
 fn insert_text(rows: usize) -> String {
     let row = |n: usize| format!("(${}, ${}, 'pending', ${})", 3 * n + 1, 3 * n + 2, 3 * n + 3);
     format!("{INSERT}{}", (0..rows).map(row).collect::<Vec<_>>().join(", "))
+}
+
+const DELETE: &str = "DELETE FROM batch_record WHERE job_id = $1";
+
+/// Drops all records of a job.
+pub async fn delete(db: &mut Db, job: &BatchJobId) -> Result<(), Error> {
+    sqlx::query(DELETE).bind(job.as_str()).execute(db).await?;
+    Ok(())
 }
 
 const COPY: &str = "INSERT INTO batch_record (job_id, position, state, payload) \

@@ -1,4 +1,4 @@
-//! Two simulated years in four zones, with three control planes whose clocks differ, and which stop in the midst of a
+//! Two simulated years in four zones, two at a time, with three control planes whose clocks differ, and which stop in the midst of a
 //! firing now and then. Every firing is compared with another reckoning.
 
 use std::future::Future;
@@ -16,8 +16,6 @@ use super::planes::{Planes, scheduled_at};
 use super::reckoning::{Kind, due};
 use crate::app::schedule::fire_due;
 
-const ZONES: [&str; 4] = ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo"];
-
 const START: &str = "2017-01-31T12:00:00Z";
 const END: &str = "2019-01-31T12:00:00Z";
 
@@ -26,6 +24,10 @@ const AHEAD: [Duration; 3] = [Duration::ZERO, Duration::from_millis(400), Durati
 
 /// So many rounds pass between two in which a control plane stops.
 const STOPS: usize = 40;
+
+/// So many rounds pass between two in which all look at once; in the others one looks, each in its turn, which costs a
+/// third of the time.
+const ALL: usize = 6;
 
 /// The longest delay: a claim of one that stopped, the look of another, the difference of their clocks.
 const LATE: Duration = Duration::from_secs(14);
@@ -47,10 +49,19 @@ fn in_season(now: DateTime) -> bool {
 }
 
 #[tokio::test]
-async fn every_due_time_of_two_years_in_four_zones_is_fired_once_by_three_control_planes() {
+async fn every_due_time_of_two_years_in_the_north_is_fired_once_by_three_control_planes() {
+    fire_two_years(["America/New_York", "Europe/Berlin"]).await;
+}
+
+#[tokio::test]
+async fn every_due_time_of_two_years_in_the_south_is_fired_once_by_three_control_planes() {
+    fire_two_years(["Australia/Lord_Howe", "America/Sao_Paulo"]).await;
+}
+
+async fn fire_two_years(zones: [&str; 2]) {
     let (mut planes, start, end) = (Planes::start(3).await, at(START), at(END));
     let mut flows = Vec::new();
-    for zone in ZONES {
+    for zone in zones {
         for (n, (cron, kind, matches)) in EXPRESSIONS.into_iter().enumerate() {
             let name = format!("{} {n}", zone.replace('/', " "));
             let flow = planes.deploy(&name, cron, zone, start).await;
@@ -64,24 +75,31 @@ async fn every_due_time_of_two_years_in_four_zones_is_fired_once_by_three_contro
         total += expected.len();
     }
     println!("{total} firings of {} schedules, {stopped} control planes stopped on the way", flows.len());
-    assert!(stopped > 50, "{stopped}");
+    assert!(stopped > 25, "{stopped}");
 }
 
-/// Lets the control planes look whenever one of them would; says how often one was stopped.
+/// Lets control planes look whenever something is due; says how often one was stopped.
 async fn simulate(planes: &mut Planes, start: Timestamp, end: Timestamp) -> usize {
     let (mut now, mut rounds, mut stopped) = (start, 0usize, 0);
+    // What was claimed by one that stopped is there for whoever looks next, by whichever clock.
+    let mut after_stop = false;
     while now <= end {
         rounds += 1;
         let victim = rounds.is_multiple_of(STOPS).then_some(rounds / STOPS % planes.apps.len());
-        let looks = planes.apps.iter().zip(AHEAD).enumerate().map(|(n, (app, ahead))| {
+        let all = after_stop || victim.is_some() || rounds.is_multiple_of(ALL);
+        let turn = rounds % planes.apps.len();
+        let look = planes.apps.iter().zip(AHEAD).enumerate().filter(|(n, _)| all || *n == turn);
+        let looks = look.map(|(n, (app, ahead))| {
             let steps = if victim == Some(n) { 1 + rounds / STOPS % 40 } else { usize::MAX };
             until_stopped(steps, fire_due(app, now.after(ahead)))
         });
         let looks = join_all(looks).await;
+        // All looked when one of them stopped.
         if let Some(victim) = looks.iter().position(Option::is_none) {
             planes.restart(victim).await;
             stopped += 1;
         }
+        after_stop = victim.is_some();
         // What was claimed by one that stopped is nobody's for a while: nobody knows that it is due, and all look anyway.
         let idle = if victim.is_some() { Duration::from_secs(11) } else { Duration::from_secs(24 * 60 * 60) };
         let next = looks.into_iter().flatten().filter_map(Result::unwrap).min();

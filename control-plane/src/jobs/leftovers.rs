@@ -1,0 +1,36 @@
+//! Drops what nobody needs any more: batch jobs that finished long ago, records of which no job came to be, and what the
+//! polls of deleted flows remember.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kanat_model::Timestamp;
+
+use super::hourly;
+use crate::app::{App, batch_job, flow};
+
+/// Runs for ever. A failure waits for the next hour. Finished batch jobs are kept for `keep`, for ever when there is none.
+pub async fn run(app: Arc<App>, keep: Option<Duration>) {
+    hourly::run(&app.store, "leftovers", || drop_all(&app, keep)).await;
+}
+
+async fn drop_all(app: &App, keep: Option<Duration>) {
+    let now = Timestamp::now();
+    if let Some(keep) = keep {
+        tell("finished batch jobs", batch_job::drop_finished(&app.store, now.before(keep)).await);
+    }
+    tell("uploads of batch jobs", batch_job::drop_silent(&app.store, now).await);
+    tell("polls of deleted flows", flow::forget_deleted_polls(app).await);
+}
+
+fn tell(what: &str, dropped: Result<usize, impl Display>) {
+    match dropped {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "{what} are dropped"),
+        Err(error) => tracing::warn!(%error, "{what} cannot be dropped"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

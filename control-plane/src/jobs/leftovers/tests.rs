@@ -1,0 +1,146 @@
+//! What is dropped, and what stays.
+
+use std::time::Duration;
+
+use kanat_auth::Sealer;
+use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_message_log::{PollClaim, SeenRecord};
+use kanat_model::batch_job::Status;
+use kanat_model::flow::Status as FlowStatus;
+use kanat_model::id::{BatchJobId, BootId, EnvironmentId, FlowId};
+use kanat_net::egress::Policy;
+use kanat_net::outbound;
+use kanat_store::batch_job::{self, BatchJob, record, upload};
+use kanat_store::flow::Flow;
+use kanat_store::{Store, environment, flow};
+
+use super::*;
+use crate::push::Hub;
+use crate::push::source::Source;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn app(folder: &std::path::Path) -> App {
+    let store = Store::open_file(&folder.join("kanat.db")).await.unwrap();
+    crate::bootstrap::run(&store, None).await.unwrap();
+    let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default()).await.unwrap();
+    let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
+    let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
+    App {
+        hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
+        store,
+        log: Arc::new(log),
+        sealer,
+        outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
+        public_url: crate::PublicUrl::default(),
+        adapters: kanat_script::Pool::new(kanat_script::Options::default()),
+    }
+}
+
+async fn a_flow(app: &App, name: &str) -> Flow {
+    let mut tx = app.store.begin().await.unwrap();
+    let environment = environment::all(&mut tx).await.unwrap().swap_remove(0);
+    let flow = Flow {
+        id: FlowId::generate(),
+        account_id: environment.account_id,
+        environment_id: environment.id,
+        name: name.to_owned(),
+        description: String::new(),
+        status: FlowStatus::Active,
+        version: 1,
+        trigger_kind: "poll".to_owned(),
+        yaml_config: String::new(),
+        change_summary: String::new(),
+        webhook_token: None,
+        revision: 1,
+        created_at: Timestamp::now(),
+        updated_at: Timestamp::now(),
+    };
+    flow::insert(&mut tx, &flow).await.unwrap();
+    tx.commit().await.unwrap();
+    flow
+}
+
+/// A job of one record that finished then.
+async fn a_job(app: &App, flow: &Flow, finished_at: Timestamp) -> BatchJobId {
+    let job = BatchJob {
+        id: BatchJobId::generate(),
+        account_id: flow.account_id.clone(),
+        environment_id: flow.environment_id.clone(),
+        flow_id: flow.id.clone(),
+        status: Status::Queued,
+        total: 1,
+        concurrency: 1,
+        succeeded: 0,
+        failed: 0,
+        retry_of: None,
+        created_at: finished_at,
+        started_at: None,
+        finished_at: None,
+    };
+    let mut tx = app.store.begin().await.unwrap();
+    batch_job::insert(&mut tx, &job).await.unwrap();
+    record::insert(&mut tx, &job.id, 0, &["{}".to_owned()]).await.unwrap();
+    batch_job::ended(&mut tx, &job.id, 1, 0).await.unwrap();
+    assert!(batch_job::finish(&mut tx, &job.id, finished_at).await.unwrap());
+    tx.commit().await.unwrap();
+    job.id
+}
+
+async fn an_upload(app: &App, touched_at: Timestamp) -> BatchJobId {
+    let id = BatchJobId::generate();
+    let mut tx = app.store.begin().await.unwrap();
+    upload::begin(&mut tx, &id, touched_at).await.unwrap();
+    record::insert(&mut tx, &id, 0, &["{}".to_owned()]).await.unwrap();
+    tx.commit().await.unwrap();
+    id
+}
+
+/// Whether there are records under this id.
+async fn has_records(app: &App, id: &BatchJobId) -> bool {
+    let mut tx = app.store.begin().await.unwrap();
+    record::start_next(&mut tx, id, 1).await.unwrap() > 0
+}
+
+async fn exists(app: &App, environment: &EnvironmentId, id: &BatchJobId) -> bool {
+    batch_job::get(&mut app.store.read().await.unwrap(), environment, id).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let now = Timestamp::now();
+    let (kept, gone) = (a_flow(&app, "kept").await, a_flow(&app, "gone").await);
+    let old = a_job(&app, &kept, now.before(DAY * 8)).await;
+    let recent = a_job(&app, &kept, now.before(DAY * 6)).await;
+    let silent = an_upload(&app, now.before(Duration::from_secs(3_700))).await;
+    let coming = an_upload(&app, now.before(Duration::from_secs(3_500))).await;
+    for flow in [&kept, &gone] {
+        let claim = PollClaim {
+            flow_id: flow.id.clone(),
+            version: 1,
+            owner: BootId::generate(),
+            now,
+            held_until: now.after(DAY),
+        };
+        app.log.claim_poll(&claim).await.unwrap();
+        let seen = SeenRecord { id: "1".to_owned(), hash: "h".to_owned(), count: 1, seen_at: now };
+        app.log.note_records(&flow.id, vec![seen]).await.unwrap();
+    }
+    let mut tx = app.store.begin().await.unwrap();
+    flow::delete(&mut tx, &gone.environment_id, &gone.id, now).await.unwrap();
+    tx.commit().await.unwrap();
+
+    drop_all(&app, None).await;
+    assert!(exists(&app, &kept.environment_id, &old).await, "jobs are kept for ever");
+    drop_all(&app, Some(DAY * 7)).await;
+    assert!(!exists(&app, &kept.environment_id, &old).await);
+    assert!(exists(&app, &kept.environment_id, &recent).await);
+    assert_eq!((has_records(&app, &silent).await, has_records(&app, &coming).await), (false, true));
+    assert_eq!(app.log.polled_flows().await.unwrap(), [kept.id.clone()]);
+    let ids = ["1".to_owned()];
+    assert_eq!(app.log.seen_records(&gone.id, &ids).await.unwrap(), []);
+    assert_eq!(app.log.seen_records(&kept.id, &ids).await.unwrap().len(), 1);
+    app.log.close().await;
+}
