@@ -5,12 +5,15 @@ pub mod api_key;
 pub mod batch_job;
 pub mod change;
 pub mod connector;
+pub mod consumer_key;
 pub mod environment;
 pub mod flow;
+mod grace;
 pub mod lookup_table;
 pub mod message;
 mod name;
 pub mod node;
+pub mod published_api;
 pub mod schedule;
 
 use std::sync::Arc;

@@ -41,7 +41,10 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
             name: name.to_owned(),
             is_default: n == 0,
             generation: 0,
+            base_url: None,
+            revision: 1,
             created_at: now,
+            updated_at: now,
         };
         environment::insert(db, &environment).await?;
     }

@@ -10,7 +10,7 @@ use kanat_net::outbound;
 use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
-use crate::app::App;
+use crate::app::{App, environment};
 use crate::jobs::{
     batch_jobs, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes,
 };
@@ -52,6 +52,8 @@ pub enum Error {
     BootstrapKey(#[from] kanat_auth::Error),
     #[error("the database is sealed under another master key: give every control plane the same one (--master-key)")]
     MasterKey,
+    #[error("the settings of environments cannot be published: {0}")]
+    Environments(kanat_model::Error),
     #[error("the API's descriptors are not usable: {0}")]
     Descriptors(String),
 }
@@ -67,6 +69,7 @@ impl ControlPlane {
     ) -> Result<Self, Error> {
         master_key::check(&store, &sealer).await?;
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
+        environment::publish_all(&store, &sealer).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         let adapters = kanat_script::Pool::new(options.adapters);
         let app = Arc::new(App { store, log, hub, sealer, outbound, public_url: options.public_url, adapters });

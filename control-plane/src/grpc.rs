@@ -5,12 +5,14 @@ mod adapter;
 mod api_key;
 mod batch_job;
 mod connector;
+mod consumer_key;
 mod environment;
 mod flow;
 mod lookup_table;
 mod message;
 mod node;
 pub mod page;
+mod published_api;
 mod schedule;
 pub mod status;
 
@@ -21,11 +23,13 @@ use kanat_proto::v1::adapter_service_server::AdapterServiceServer;
 use kanat_proto::v1::api_key_service_server::ApiKeyServiceServer;
 use kanat_proto::v1::batch_job_service_server::BatchJobServiceServer;
 use kanat_proto::v1::connector_service_server::ConnectorServiceServer;
+use kanat_proto::v1::consumer_key_service_server::ConsumerKeyServiceServer;
 use kanat_proto::v1::environment_service_server::EnvironmentServiceServer;
 use kanat_proto::v1::flow_service_server::FlowServiceServer;
 use kanat_proto::v1::lookup_table_service_server::LookupTableServiceServer;
 use kanat_proto::v1::message_service_server::MessageServiceServer;
 use kanat_proto::v1::node_service_server::NodeServiceServer;
+use kanat_proto::v1::published_api_service_server::PublishedApiServiceServer;
 use kanat_proto::v1::schedule_service_server::ScheduleServiceServer;
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
@@ -69,11 +73,13 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         ApiKeyServiceServer,
         BatchJobServiceServer,
         ConnectorServiceServer,
+        ConsumerKeyServiceServer,
         EnvironmentServiceServer,
         FlowServiceServer,
         LookupTableServiceServer,
         MessageServiceServer,
         NodeServiceServer,
+        PublishedApiServiceServer,
         ScheduleServiceServer
     );
     let reflection = || {

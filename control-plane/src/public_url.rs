@@ -12,15 +12,18 @@ impl PublicUrl {
         let _ = self.0.set(url.trim_end_matches('/').to_owned());
     }
 
+    /// The address itself; empty while it is not known.
+    pub fn base(&self) -> &str {
+        self.0.get().map(String::as_str).unwrap_or_default()
+    }
+
     /// Where the webhook of this token is called; a path alone while the address is not known.
     pub fn webhook(&self, token: &str) -> String {
-        let base = self.0.get().map(String::as_str).unwrap_or_default();
-        format!("{base}/webhooks/receive/{token}")
+        format!("{}/webhooks/receive/{token}", self.base())
     }
 
     /// Where providers send people back to after their consent.
     pub fn oauth_callback(&self) -> String {
-        let base = self.0.get().map(String::as_str).unwrap_or_default();
-        format!("{base}/inbound/oauth/callback")
+        format!("{}/inbound/oauth/callback", self.base())
     }
 }

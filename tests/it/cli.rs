@@ -5,4 +5,5 @@ mod batch;
 mod flow;
 mod lookup;
 mod message;
+mod published_api;
 mod schedule;

@@ -42,7 +42,15 @@ const TESTS: &[(&str, &str)] = &[
     ("ConnectorService/StartOAuth", "connector/oauth.rs"),
     ("ConnectorService/TestConnectorInstance", "connector/test.rs"),
     ("ConnectorService/UpdateConnectorInstance", "connector/update.rs"),
+    ("ConsumerKeyService/CreateConsumerKey", "published_api/keys.rs"),
+    ("ConsumerKeyService/ListConsumerKeys", "published_api/keys.rs"),
+    ("ConsumerKeyService/RevokeConsumerKey", "published_api/keys.rs"),
+    ("ConsumerKeyService/RotateConsumerKey", "published_api/keys.rs"),
+    ("ConsumerKeyService/UpdateConsumerKey", "published_api/keys.rs"),
+    ("EnvironmentService/CreateEnvironment", "environment.rs"),
+    ("EnvironmentService/GetEnvironment", "environment.rs"),
     ("EnvironmentService/ListEnvironments", "environment.rs"),
+    ("EnvironmentService/UpdateEnvironment", "environment.rs"),
     ("FlowService/CreateFlow", "flow/create.rs"),
     ("FlowService/DeleteFlow", "flow/delete.rs"),
     ("FlowService/DeployFlow", "flow/deploy.rs"),
@@ -77,6 +85,16 @@ const TESTS: &[(&str, &str)] = &[
     ("MessageService/RetryMessages", "message/dead_letter.rs"),
     ("MessageService/StreamMessages", "message/stream.rs"),
     ("NodeService/ListNodes", "node.rs"),
+    ("PublishedApiService/CreatePublishedApi", "published_api/create.rs"),
+    ("PublishedApiService/CreatePublishedApiVersion", "published_api/versions.rs"),
+    ("PublishedApiService/DeletePublishedApi", "published_api/delete.rs"),
+    ("PublishedApiService/DeprecatePublishedApiVersion", "published_api/versions.rs"),
+    ("PublishedApiService/GetPublishedApi", "published_api/get.rs"),
+    ("PublishedApiService/GetPublishedApiDocument", "published_api/document.rs"),
+    ("PublishedApiService/ListPublishedApiVersions", "published_api/versions.rs"),
+    ("PublishedApiService/ListPublishedApis", "published_api/list.rs"),
+    ("PublishedApiService/RetirePublishedApiVersion", "published_api/versions.rs"),
+    ("PublishedApiService/UpdatePublishedApi", "published_api/update.rs"),
     ("ScheduleService/GetSchedule", "schedule/get.rs"),
     ("ScheduleService/ListSchedules", "schedule/list.rs"),
     ("ScheduleService/PreviewSchedule", "schedule/preview.rs"),
@@ -117,7 +135,7 @@ fn every_endpoint_has_a_test() {
         let routes = routes();
         let route = routes.iter().find(|r| short(r) == *method).unwrap();
         let operation = route.path.split('/').rev().find(|s| !s.starts_with('{')).unwrap();
-        let helpers = ["flows", "instances", "messages", "entries", "lookup-tables"];
+        let helpers = ["flows", "instances", "messages", "entries", "lookup-tables", "published-apis"];
         assert!(text.contains(operation) || helpers.contains(&operation), "{method}: {file} never calls {operation}");
     }
 }
@@ -138,7 +156,7 @@ async fn call(api: &Rest, route: &RouteInfo, ids: &BTreeMap<&str, String>) -> ka
 
 /// Something for every variable that a path has.
 fn ids(id: &str) -> BTreeMap<&'static str, String> {
-    let fixed = [("key", "a"), ("version", "1"), ("catalog_id", "nothing"), ("slug", "nothing")];
+    let fixed = [("key", "a"), ("key_id", "ck_1"), ("version", "1"), ("catalog_id", "nothing"), ("slug", "nothing")];
     fixed.into_iter().chain([("id", id)]).map(|(name, id)| (name, id.to_owned())).collect()
 }
 
@@ -173,6 +191,11 @@ async fn an_id_of_another_environment_does_not_exist() {
     let adapter = app.api.post("/api/v1/adapters", &adapter).await.expect(201);
     let adapter = kanat_tests::rest::text(&adapter["id"]);
 
+    app.api.flow(&crate::published_api::quote("quotes")).await;
+    let body = json!({"flowName": "quotes", "path": "quotes"});
+    let published = app.api.post("/api/v1/published-apis", &body).await.expect(201);
+    let published = kanat_tests::rest::text(&published["id"]);
+
     let job = crate::batch_job::start(&app.api, &flow, &crate::batch_job::records(1), 1).await;
     let production = app.api.with_header("x-environment", "production");
     for route in routes().iter().filter(|route| route.path.contains('{')) {
@@ -183,6 +206,7 @@ async fn an_id_of_another_environment_does_not_exist() {
             "Adapter" => &adapter,
             "BatchJob" => &job,
             "Schedule" => &schedule,
+            "PublishedApi" | "ConsumerKey" => &published,
             _ => &instance,
         };
         let answer = call(&production, route, &ids(id)).await;
@@ -193,7 +217,9 @@ async fn an_id_of_another_environment_does_not_exist() {
     // All is as it was.
     assert_eq!(app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200)["status"], "active");
     assert_eq!(app.api.get(&format!("/api/v1/lookup-tables/{table}")).await.expect(200)["version"], 2);
-    for list in ["flows", "adapters", "lookup-tables", "batch-jobs", "connectors/instances", "schedules"] {
+    for list in
+        ["flows", "adapters", "lookup-tables", "batch-jobs", "connectors/instances", "schedules", "published-apis"]
+    {
         let body = production.get(&format!("/api/v1/{list}")).await.expect(200);
         assert_eq!(body["data"], Value::Array(Vec::new()), "{list}");
     }

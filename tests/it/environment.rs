@@ -1,6 +1,7 @@
-//! Environments: three from the first start, kept apart.
+//! Environments: three from the first start, kept apart; more of them, and where their consumers call.
 
 use kanat_tests::TestApp;
+use serde_json::json;
 
 #[tokio::test]
 async fn the_first_start_makes_three() {
@@ -10,4 +11,59 @@ async fn the_first_start_makes_three() {
     assert_eq!(names, ["development", "staging", "production"]);
     let unknown = app.api.with_header("x-environment", "nowhere").get("/api/v1/flows").await;
     assert!(unknown.status == 404 || unknown.status == 400, "{}", unknown.text);
+}
+
+#[tokio::test]
+async fn environments_are_made_named_and_given_a_base_url() {
+    let app = TestApp::start().await;
+    let path = "/api/v1/environments";
+    let body = json!({"name": "canary", "baseUrl": "https://Canary.example.com/"});
+    let made = app.api.post(path, &body).await.expect(201);
+    assert!(made["id"].as_str().unwrap().starts_with("env_") && made["isDefault"] == false, "{made}");
+    assert_eq!((&made["name"], &made["baseUrl"]), (&json!("canary"), &json!("https://canary.example.com")));
+    app.api.post(path, &json!({"name": "canary"})).await.expect_error(409, "ALREADY_EXISTS");
+    let shared = app.api.post(path, &json!({"name": "other", "baseUrl": "https://canary.example.com"})).await;
+    assert!(shared.text.contains("\\\"canary\\\""), "{}", shared.text);
+    shared.expect_error(409, "ALREADY_EXISTS");
+    let one = format!("{path}/{}", made["id"].as_str().unwrap());
+    assert_eq!(app.api.get(&one).await.expect(200), made);
+    assert_eq!(app.api.get(&format!("{path}/canary")).await.expect(200), made);
+    assert_eq!(app.api.get(path).await.expect(200)["pagination"]["total"], 4);
+
+    let changed = app.api.patch(&one, &json!({"name": "early"})).await.expect(200);
+    assert_eq!((&changed["name"], &changed["baseUrl"]), (&json!("early"), &made["baseUrl"]));
+    app.api.with_header("if-match", "\"1\"").put(&one, &json!({"name": "late"})).await.expect_error(409, "ABORTED");
+    assert!(app.api.put(&one, &json!({"baseUrl": ""})).await.expect(200).get("baseUrl").is_none());
+    app.api.patch(&format!("{path}/development"), &json!({"baseUrl": "https://canary.example.com"})).await.expect(200);
+    for (body, field) in [
+        (json!({"name": ""}), "name"),
+        (json!({"name": "env_1"}), "name"),
+        (json!({"baseUrl": "canary.example.com"}), "baseUrl"),
+        (json!({"baseUrl": "https://canary.example.com/v1"}), "baseUrl"),
+    ] {
+        let details = app.api.patch(&one, &body).await.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], field, "{body}");
+    }
+    app.api.patch(&format!("{path}/nowhere"), &json!({"name": "x"})).await.expect_error(404, "NOT_FOUND");
+
+    // A flow of the new environment is its own.
+    let canary = app.api.with_header("x-environment", "early");
+    let flow = canary.flow(&crate::published_api::quote("quotes")).await;
+    app.api.get(&format!("/api/v1/flows/{flow}")).await.expect_error(404, "NOT_FOUND");
+    let api = json!({"flowName": "quotes", "path": "quotes"});
+    canary.post("/api/v1/published-apis", &api).await.expect(201);
+
+    // Who only builds cannot make places, and a key of one place cannot reach another.
+    let key = async |body: serde_json::Value| {
+        let made = app.api.post("/api/v1/api-keys", &body).await.expect(201);
+        app.api.with_key(made["key"].as_str().unwrap())
+    };
+    let editor = key(json!({"name": "editor", "role": "editor"})).await;
+    editor.post(path, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
+    editor.patch(&one, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
+    editor.get(&one).await.expect(200);
+    let bound = key(json!({"name": "bound", "role": "admin", "environmentId": "staging"})).await;
+    bound.post(path, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
+    bound.patch(&one, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
+    bound.patch(&format!("{path}/staging"), &json!({"baseUrl": "https://s.example"})).await.expect(200);
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kanat_tests::target::Received;
-use kanat_tests::{FakeTarget, Rest, TestApp, python::root, until};
+use kanat_tests::{FakeTarget, Rest, TestApp, python::root, rest::text, until};
 use serde_json::{Value, json};
 
 fn examples() -> PathBuf {
@@ -43,6 +43,15 @@ async fn prepare(api: &Rest, target: &FakeTarget) {
     }
 }
 
+/// Publishes the API of this request; gives its URL and a key for it.
+async fn published_at(api: &Rest, request: &str) -> (String, String) {
+    let path = "/api/v1/published-apis";
+    let made = api.raw("POST", path, "application/json", request.to_owned()).await.expect(201);
+    let keys = format!("{path}/{}/keys", made["id"].as_str().unwrap());
+    let key = api.post(&keys, &json!({ "consumer": "partner" })).await.expect(201);
+    (text(&made["url"]), text(&key["key"]))
+}
+
 #[tokio::test]
 async fn every_example_runs_as_it_says() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
@@ -56,7 +65,15 @@ async fn every_example_runs_as_it_says() {
         let (sample, expected) = (read(&file(".sample.json")), read(&file(".expected.json")));
         let (id, url) = app.api.deployed(&read(&path)).await;
         let before = target.received().len();
+        let published = std::fs::read_to_string(file(".api.json")).ok();
+        let (url, key) = match &published {
+            Some(api) => published_at(&app.api, api).await,
+            None => (url, String::new()),
+        };
         let mut request = app.api.http().post(&url).header("content-type", "application/json");
+        if published.is_some() {
+            request = request.bearer_auth(key);
+        }
         if let Ok(headers) = std::fs::read_to_string(file(".headers.json")) {
             let headers: serde_json::Map<String, Value> = serde_json::from_str(&headers).unwrap();
             for (header, value) in headers {

@@ -20,6 +20,7 @@ mod metrics;
 mod node;
 mod planes;
 mod poll;
+mod published_api;
 mod schedule;
 mod steps;
 mod traces;

@@ -7,11 +7,12 @@ use std::time::Instant;
 use kanat_model::adapter::Kind;
 use kanat_model::id::AdapterId;
 use kanat_model::page::{Page, Paged};
-use kanat_model::{Code, Error, Timestamp};
+use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind as Resource;
 use kanat_proto::plan::v1 as plan;
 use kanat_script::{Called, Script};
 use kanat_store::adapter::{self, Adapter, Filter};
+use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
 use crate::app::flow::check_json;
@@ -203,11 +204,17 @@ async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, 
 
 async fn refuse_users(change: &mut Change<'_>, adapter: &Adapter, what: &str) -> Result<(), Error> {
     let users = flow_use::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
-    if users.is_empty() {
-        return Ok(());
+    if !users.is_empty() {
+        let message = format!("adapter {:?} is called by deployed flows: {}; {what}", adapter.name, users.join(", "));
+        return Err(Error::precondition(message));
     }
-    let message = format!("adapter {:?} is called by deployed flows: {}; {what}", adapter.name, users.join(", "));
-    Err(Error::new(Code::FailedPrecondition, message))
+    let users = uses::users(change.db(), &Resource::Adapter.resource_id(&adapter.id)).await?;
+    if !users.is_empty() {
+        let (name, users) = (&adapter.name, users.join(", "));
+        let message = format!("adapter {name:?} is called by the answers of published APIs: {users}; {what}");
+        return Err(Error::precondition(message));
+    }
+    Ok(())
 }
 
 async fn publish(change: &mut Change<'_>, adapter: &Adapter) -> Result<(), Error> {

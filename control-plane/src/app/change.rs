@@ -65,9 +65,7 @@ impl<'a> Change<'a> {
     /// The same, of a body that is encoded already.
     pub async fn put_body(&mut self, kind: Kind, id: &str, body: &[u8]) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
-        let hash = *Hash::of(body).as_bytes();
-        let sealed = self.app.sealer.seal(body, &seal_context(&self.environment, &resource_id));
-        let generation = published::put(&mut self.tx, &self.environment, &resource_id, hash, sealed).await?;
+        let generation = put(&mut self.tx, &self.app.sealer, &self.environment, &resource_id, body).await?;
         self.generation = Some(generation);
         Ok(())
     }
@@ -111,6 +109,19 @@ impl<'a> Change<'a> {
         }
         Ok(version)
     }
+}
+
+/// Publishes a resource, and gives the environment's next generation. Nobody is told.
+pub async fn put(
+    db: &mut Db,
+    sealer: &Sealer,
+    environment: &EnvironmentId,
+    resource_id: &str,
+    body: &[u8],
+) -> Result<u64, Error> {
+    let hash = *Hash::of(body).as_bytes();
+    let sealed = sealer.seal(body, &seal_context(environment, resource_id));
+    Ok(published::put(db, environment, resource_id, hash, sealed).await?)
 }
 
 /// What is published under `kind` and `id`, as nodes get it.

@@ -1,13 +1,215 @@
-//! Use-cases of environments.
+//! Use-cases of environments. What nodes have to know of one is published in it.
 
-use kanat_model::Error;
+use kanat_auth::Sealer;
+use kanat_model::id::EnvironmentId;
 use kanat_model::page::{Page, Paged};
+use kanat_model::{Code, Error, Timestamp};
+use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1 as plan;
 use kanat_store::environment::{self, Environment};
+use kanat_store::{Db, Store, meta};
+use prost::Message;
+use url::Url;
 
-use crate::app::{App, Caller};
+use crate::app::{App, Caller, Change, Changed, IfMatch, change, name};
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    pub name: Option<String>,
+    /// An empty one takes away what is there.
+    pub base_url: Option<String>,
+}
+
+/// Makes an environment.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    base_url: Option<&str>,
+) -> Result<Changed<Environment>, Error> {
+    if caller.bound_to.is_some() {
+        return Err(beyond_binding());
+    }
+    let now = Timestamp::now();
+    let made = Environment {
+        id: EnvironmentId::generate(),
+        account_id: caller.account_id.clone(),
+        name: check_name(name)?,
+        is_default: false,
+        generation: 0,
+        base_url: check_base_url(base_url.unwrap_or_default())?,
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut change = Change::begin(app, &made.id).await?;
+    refuse_shared_base_url(change.db(), &made).await?;
+    environment::insert(change.db(), &made).await?;
+    publish(&mut change, &made).await?;
+    change.commit(made).await
+}
 
 /// The account's environments, oldest first.
 pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<Paged<Environment>, Error> {
     let mut tx = app.store.read().await?;
     Ok(environment::list(&mut tx, &caller.account_id, page).await?)
+}
+
+/// One environment.
+pub async fn get(app: &App, caller: &Caller, id_or_name: &str) -> Result<Environment, Error> {
+    existing(&mut *app.store.read().await?, caller, id_or_name).await
+}
+
+/// Changes what the update names.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id_or_name: &str,
+    update: Update,
+    if_match: &IfMatch,
+) -> Result<Changed<Environment>, Error> {
+    let id = get(app, caller, id_or_name).await?.id;
+    if caller.bound_to.as_ref().is_some_and(|bound| *bound != id) {
+        return Err(beyond_binding());
+    }
+    let mut change = Change::begin(app, &id).await?;
+    let before = existing(change.db(), caller, id.as_str()).await?;
+    if_match.check(before.revision)?;
+    let mut after = before.clone();
+    if let Some(name) = &update.name {
+        after.name = check_name(name)?;
+    }
+    if let Some(base_url) = &update.base_url {
+        after.base_url = check_base_url(base_url)?;
+    }
+    if after != before {
+        refuse_shared_base_url(change.db(), &after).await?;
+        after.updated_at = Timestamp::now();
+        environment::update(change.db(), &mut after).await?;
+        publish(&mut change, &after).await?;
+    }
+    change.commit(after).await
+}
+
+/// The mark of a store whose environments' settings have been published.
+const PUBLISHED: &str = "environment_settings";
+
+/// Publishes the settings of all environments, once in the life of a store: of a new one, and of one that is older than
+/// this build. Before anything is served: whoever serves already finds them by looking. Later starts read nothing of what
+/// is published: that is not to be touched when it cannot be trusted.
+pub async fn publish_all(store: &Store, sealer: &Sealer) -> Result<(), Error> {
+    if meta::get(&mut *store.read().await?, PUBLISHED).await?.is_some() {
+        return Ok(());
+    }
+    let mut tx = store.begin().await?;
+    meta::lock(&mut tx).await?;
+    for environment in environment::all(&mut tx).await? {
+        let (kind, id) = (Kind::Environment, environment.id.as_str());
+        environment::lock(&mut tx, &environment.id).await?;
+        let found: Option<plan::EnvironmentSettings> =
+            change::published(&mut tx, sealer, &environment.id, kind, id).await?;
+        if found.is_none() {
+            let body = settings(&environment).encode_to_vec();
+            change::put(&mut tx, sealer, &environment.id, &kind.resource_id(id), &body).await?;
+        }
+    }
+    meta::set(&mut tx, PUBLISHED, "published").await?;
+    Ok(tx.commit().await?)
+}
+
+async fn existing(db: &mut Db, caller: &Caller, id_or_name: &str) -> Result<Environment, Error> {
+    let found = environment::find(db, &caller.account_id, id_or_name).await?;
+    found.ok_or_else(|| Error::not_found("environment", id_or_name))
+}
+
+async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<(), Error> {
+    change.put(Kind::Environment, environment.id.as_str(), &settings(environment)).await
+}
+
+/// What nodes have to know.
+fn settings(environment: &Environment) -> plan::EnvironmentSettings {
+    plan::EnvironmentSettings {
+        id: environment.id.as_str().to_owned(),
+        name: environment.name.clone(),
+        base_url: environment.base_url.clone().unwrap_or_default(),
+        is_default: environment.is_default,
+    }
+}
+
+/// A name that cannot be taken for the id of another environment.
+fn check_name(name: &str) -> Result<String, Error> {
+    let name = name::check("name", name)?;
+    if name.starts_with(&format!("{}_", EnvironmentId::PREFIX)) {
+        return Err(Error::field("name", format!("begins with {}_, as ids do", EnvironmentId::PREFIX)));
+    }
+    Ok(name)
+}
+
+/// Scheme, host and port, as requests are compared with them; none of an empty text.
+fn check_base_url(text: &str) -> Result<Option<String>, Error> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let wrong =
+        |why: &str| Error::field("baseUrl", format!("{text:?} {why}: give one such as https://api.example.com"));
+    let url = Url::parse(text.trim()).map_err(|_| wrong("is no address"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(wrong("is no http or https address"));
+    }
+    let bare =
+        url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    if !bare || url.path() != "/" {
+        return Err(wrong("has more than scheme, host and port"));
+    }
+    Ok(Some(url.origin().ascii_serialization()))
+}
+
+async fn refuse_shared_base_url(db: &mut Db, environment: &Environment) -> Result<(), Error> {
+    let Some(base_url) = &environment.base_url else { return Ok(()) };
+    match environment::by_base_url(db, &environment.account_id, base_url).await? {
+        Some(other) if other.id != environment.id => {
+            let message = format!("{base_url} is the base URL of the environment {:?}", other.name);
+            Err(Error::new(Code::AlreadyExists, message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn beyond_binding() -> Error {
+    Error::new(Code::PermissionDenied, "this key is bound to one environment and cannot reach beyond it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_scheme_host_and_port() {
+        for (text, expect) in [
+            ("https://API.example.com/", Some("https://api.example.com")),
+            ("https://api.example.com:443", Some("https://api.example.com")),
+            ("http://127.0.0.1:8080", Some("http://127.0.0.1:8080")),
+            ("", None),
+            (" ", None),
+        ] {
+            assert_eq!(check_base_url(text).unwrap().as_deref(), expect, "{text}");
+        }
+        for wrong in [
+            "api.example.com",
+            "ftp://x.example",
+            "https://x.example/v1",
+            "https://u@x.example",
+            "https://x.example?a",
+            "//x",
+        ] {
+            assert_eq!(check_base_url(wrong).unwrap_err().details[0].field, "baseUrl", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_no_id() {
+        assert_eq!(check_name(" canary ").unwrap(), "canary");
+        assert!(check_name("env_1").is_err());
+    }
 }

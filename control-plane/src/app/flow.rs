@@ -20,11 +20,11 @@ use kanat_model::page::{Page, Paged};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_store::flow::{self, Filter, Flow};
-use kanat_store::{Db, flow_use, schedule};
+use kanat_store::{Db, flow_use, published_api, schedule};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
 pub use deploy::{deploy, deployed_plan, pause, resume, rollback};
-use names::EnvironmentNames;
+pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, poll};
 pub use run::run;
 pub use start::{Start, Started, start};
@@ -165,6 +165,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let flow = existing(change.db(), caller, id).await?;
     if_match.check(flow.revision)?;
+    refuse_callers(change.db(), &flow, "it stays").await?;
     flow::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
     if flow.version > 0 {
         flow_use::replace(change.db(), id, &[]).await?;
@@ -193,9 +194,24 @@ pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId) -> Result<Graph
     Ok(graph::of(&definition::parse(&flow.yaml_config)?))
 }
 
+/// The names of the draft's steps.
+pub fn step_names(flow: &Flow) -> Result<Vec<String>, Error> {
+    Ok(definition::parse(&flow.yaml_config)?.steps.into_iter().map(|step| step.name).collect())
+}
+
 async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Error> {
     let found = flow::get(db, &caller.environment_id, id).await?;
     found.ok_or_else(|| Error::not_found("flow", id.as_str()))
+}
+
+/// A flow that published APIs call cannot be taken from them.
+async fn refuse_callers(db: &mut Db, flow: &Flow, what: &str) -> Result<(), Error> {
+    let callers = published_api::uses::callers(db, &flow.id).await?;
+    if callers.is_empty() {
+        return Ok(());
+    }
+    let callers = callers.join(", ");
+    Err(Error::precondition(format!("flow {:?} is called by published APIs: {callers}; {what}", flow.name)))
 }
 
 fn details(flow: Flow, names: &EnvironmentNames) -> Result<Details, Error> {

@@ -11,6 +11,7 @@ use kanat_proto::node::v1::{TableChange, TableEntry};
 use kanat_proto::plan::v1 as plan;
 use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
+use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
@@ -69,6 +70,12 @@ pub async fn delete(app: &App, caller: &Caller, id: &LookupTableId, if_match: &I
     if !users.is_empty() {
         let users = users.join(", ");
         return Err(Error::precondition(format!("lookup table {:?} is read by deployed flows: {users}", table.name)));
+    }
+    let users = uses::users(change.db(), &Kind::LookupTable.resource_id(id)).await?;
+    if !users.is_empty() {
+        let users = users.join(", ");
+        let message = format!("lookup table {:?} is read by the answers of published APIs: {users}", table.name);
+        return Err(Error::precondition(message));
     }
     lookup_table::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
     change.remove(Kind::LookupTable, id.as_str()).await?;

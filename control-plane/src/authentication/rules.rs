@@ -12,6 +12,10 @@ const PUBLIC_SERVICES: &[&str] =
 /// Services whose every method, reading too, is about who may do what.
 const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
 
+/// Methods of other services that are about where everything else lives.
+const ADMIN_METHODS: &[&str] =
+    &["/kanat.v1.EnvironmentService/CreateEnvironment", "/kanat.v1.EnvironmentService/UpdateEnvironment"];
+
 /// Names of methods that change nothing begin so.
 const READING: &[&str] = &["Get", "List", "Stream", "Validate", "Test", "Export", "Preview", "Search"];
 
@@ -61,7 +65,7 @@ impl Rules {
     /// What the method at `path` needs.
     pub fn permission(&self, path: &str) -> Permission {
         let (service, method) = split(path);
-        if ADMIN_SERVICES.contains(&service) {
+        if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
             Permission::Admin
         } else if !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word)) {
             Permission::Read
@@ -108,6 +112,9 @@ mod tests {
             ("/kanat.v1.ConnectorService/TestConnectorInstance", Permission::Write),
             ("/kanat.v1.ConnectorService/CheckEndpointSchemas", Permission::Write),
             ("/kanat.v1.ApiKeyService/ListApiKeys", Permission::Admin),
+            ("/kanat.v1.EnvironmentService/ListEnvironments", Permission::Read),
+            ("/kanat.v1.EnvironmentService/UpdateEnvironment", Permission::Admin),
+            ("/kanat.v1.ConsumerKeyService/RevokeConsumerKey", Permission::Write),
             ("", Permission::Write),
         ] {
             assert_eq!(rules.permission(path), permission, "{path}");

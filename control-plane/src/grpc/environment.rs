@@ -7,11 +7,21 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::environment_service_server::EnvironmentService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, page, status};
+use super::{Api, caller, changed, if_match, page, status};
 use crate::app::environment;
 
 #[tonic::async_trait]
 impl EnvironmentService for Api {
+    async fn create_environment(
+        &self,
+        request: Request<wire::CreateEnvironmentRequest>,
+    ) -> Result<Response<wire::Environment>, Status> {
+        let caller = caller(&request)?;
+        let wire::CreateEnvironmentRequest { name, base_url } = request.into_inner();
+        let made = environment::create(&self.app, &caller, &name, base_url.as_deref()).await.map_err(status::of)?;
+        Ok(changed(made, convert::environment))
+    }
+
     async fn list_environments(
         &self,
         request: Request<wire::ListEnvironmentsRequest>,
@@ -21,5 +31,24 @@ impl EnvironmentService for Api {
         let found = environment::list(&self.app, &caller, Page::new(limit, offset)).await.map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::environment);
         Ok(Response::new(wire::ListEnvironmentsResponse { data, pagination }))
+    }
+
+    async fn get_environment(
+        &self,
+        request: Request<wire::GetEnvironmentRequest>,
+    ) -> Result<Response<wire::Environment>, Status> {
+        let caller = caller(&request)?;
+        let found = environment::get(&self.app, &caller, &request.into_inner().id).await.map_err(status::of)?;
+        Ok(Response::new(convert::environment(found)))
+    }
+
+    async fn update_environment(
+        &self,
+        request: Request<wire::UpdateEnvironmentRequest>,
+    ) -> Result<Response<wire::Environment>, Status> {
+        let (caller, if_match) = (caller(&request)?, if_match(&request));
+        let (id, update) = convert::update(request.into_inner());
+        let updated = environment::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
+        Ok(changed(updated, convert::environment))
     }
 }

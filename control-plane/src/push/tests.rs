@@ -309,7 +309,10 @@ async fn an_environment_that_comes_reaches_connected_nodes_and_one_that_they_did
         name: "canary".to_owned(),
         is_default: false,
         generation: 0,
+        base_url: None,
+        revision: 1,
         created_at: Timestamp::now(),
+        updated_at: Timestamp::now(),
     };
     let mut tx = control.store.begin().await.unwrap();
     environment::insert(&mut tx, &canary).await.unwrap();

@@ -219,14 +219,13 @@ async fn a_wrong_definition_is_refused_with_every_error() {
 }
 
 #[tokio::test]
-async fn what_nodes_cannot_run_yet_is_said_in_plain_words() {
+async fn a_flow_for_published_apis_is_deployed_like_any_other() {
     let plane = TestPlane::start().await;
     surroundings(&plane).await;
     let published = ORDERS.replace("trigger: webhook", "trigger: api");
     let flow = create(&plane, &published).await;
-    let refused = deploy(&plane, &flow.id).await.unwrap_err();
-    assert_eq!(refused.code(), Code::Unimplemented);
-    assert!(refused.message().contains("trigger api"), "{}", refused.message());
+    let deployed = deploy(&plane, &flow.id).await.unwrap();
+    assert_eq!((deployed.status.as_str(), deployed.version), ("active", 1));
 }
 
 #[tokio::test]

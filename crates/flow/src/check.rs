@@ -4,6 +4,7 @@ mod expression;
 mod flow;
 mod mapping;
 mod poll;
+mod response;
 mod source;
 mod spot;
 mod steps;
@@ -13,11 +14,12 @@ mod verify;
 use crate::definition::{Definition, Named, Referenced};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position};
 use crate::yaml;
+pub use response::parse_response;
 
 /// Reads a definition. Errors are all that is wrong with it by itself, at most [`MAX_DIAGNOSTICS`], in order of place.
 pub fn parse(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
     let (tree, diagnostics) = yaml::read(yaml);
-    let mut checker = Checker { diagnostics, references: Vec::new(), step_names: Vec::new() };
+    let mut checker = Checker { diagnostics, references: Vec::new(), step_names: Vec::new(), any_step: false };
     let definition = tree.and_then(|tree| flow::definition(&mut checker, tree));
     let mut diagnostics = checker.diagnostics;
     match definition {
@@ -36,6 +38,8 @@ struct Checker {
     references: Vec<(Referenced, Named)>,
     /// All steps of the flow, in order.
     step_names: Vec<String>,
+    /// Whatever step an expression names is taken for one that ran before.
+    any_step: bool,
 }
 
 impl Checker {

@@ -75,7 +75,7 @@ fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Resu
         when: text(definition.when.as_ref()),
         steps: steps?,
         target,
-        mapping: definition.mapping.as_deref().map(mapping),
+        mapping: definition.mapping.as_deref().map(compiled_mapping),
         ordering_key: text(definition.ordering_key.as_ref()),
         idempotency_key: text(definition.idempotency_key.as_ref()),
         retry: Some(definition.retry.to_plan()),
@@ -179,14 +179,14 @@ fn compiled_target(target: &Target, names: &dyn Names) -> Result<plan::Target, D
     })
 }
 
-fn mapping(fields: &[Field]) -> plan::Mapping {
+pub(crate) fn compiled_mapping(fields: &[Field]) -> plan::Mapping {
     let field = |field: &Field| {
         let value = match &field.value {
             FieldValue::Expression(expression) => plan::field::Value::Expression(expression.text().trim().to_owned()),
             FieldValue::Template(template) => plan::field::Value::Template(template.text().to_owned()),
             FieldValue::Each { list, map } => {
                 let list = list.text().trim().to_owned();
-                plan::field::Value::Each(plan::Each { list, map: Some(mapping(map)) })
+                plan::field::Value::Each(plan::Each { list, map: Some(compiled_mapping(map)) })
             }
         };
         plan::Field { name: field.name.clone(), value: Some(value) }
@@ -194,7 +194,7 @@ fn mapping(fields: &[Field]) -> plan::Mapping {
     plan::Mapping { fields: fields.iter().map(field).collect() }
 }
 
-fn named_texts(texts: &[(String, Template)]) -> Vec<plan::NamedText> {
+pub(crate) fn named_texts(texts: &[(String, Template)]) -> Vec<plan::NamedText> {
     let named =
         |(name, text): &(String, Template)| plan::NamedText { name: name.clone(), text: text.text().to_owned() };
     texts.iter().map(named).collect()

@@ -36,6 +36,11 @@ pub(crate) struct Position {
     pub(crate) column: u32,
 }
 
+impl Position {
+    /// Of what has no place in a text that people wrote.
+    pub(crate) const UNKNOWN: Self = Self { line: 1, column: 1 };
+}
+
 impl Diagnostic {
     pub(crate) fn error(at: Position, path: impl Into<String>, message: impl Into<String>) -> Self {
         let (path, message) = (path.into(), message.into());

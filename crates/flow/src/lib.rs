@@ -1,7 +1,8 @@
 //! Flow definitions: what the YAML means, whether it is right, and the plan that nodes run. No I/O, no wire, no clock.
 //!
 //! [`parse`] reads a definition and reports everything that is wrong with it by itself; [`check_names`] adds what it
-//! names and the environment lacks; [`compile`] makes the plan. Expressions are those of `kanat_mapping`, which nodes
+//! names and the environment lacks; [`compile`] makes the plan. [`parse_response`] reads
+//! what builds the answer of a published API. Expressions are those of `kanat_mapping`, which nodes
 //! compile again from the same text.
 
 #![warn(missing_docs)]
@@ -19,13 +20,13 @@ mod compile;
 mod nearest;
 mod params;
 mod plan_json;
-mod unsupported;
+mod response;
 mod yaml;
 
-pub use check::parse;
+pub use check::{parse, parse_response};
 pub use compile::{Identity, WebhookToken, compile};
 pub use definition::{Definition, config_json};
 pub use diagnostic::{Diagnostic, Severity};
 pub use names::{InstanceRef, Names, check_names};
 pub use plan_json::plan_json;
-pub use unsupported::unsupported;
+pub use response::{Response, ResponseTexts};

@@ -53,14 +53,19 @@ pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic
         }
     }
     for (kind, named) in &definition.references {
-        match kind {
-            Referenced::Table if names.table(&named.name) => {}
-            Referenced::Table => faults.push(missing(named, "lookup table", &names.table_names())),
-            Referenced::Adapter => faults.extend(adapter(named, names).err()),
-        }
+        faults.extend(reference(*kind, named, names));
     }
     faults.sort_by_key(|fault| (fault.line, fault.column));
     faults
+}
+
+/// That what an expression names does not exist.
+pub(crate) fn reference(kind: Referenced, named: &Named, names: &dyn Names) -> Option<Diagnostic> {
+    match kind {
+        Referenced::Table if names.table(&named.name) => None,
+        Referenced::Table => Some(missing(named, "lookup table", &names.table_names())),
+        Referenced::Adapter => adapter(named, names).err(),
+    }
 }
 
 /// The instance of this name.

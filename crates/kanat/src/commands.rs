@@ -1,16 +1,19 @@
 //! The client commands: each noun in its file.
 
 mod adapter;
+mod api;
 mod batch;
 mod completion;
 mod connector;
 mod flow;
 mod input;
+mod key;
 mod login;
 mod logs;
 mod lookup;
 mod message;
 mod schedule;
+mod version;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -45,6 +48,15 @@ pub enum Command {
     /// The catalog of connectors, and instances of its entries.
     #[command(subcommand)]
     Connector(connector::Command),
+    /// Flows as endpoints that consumers call.
+    #[command(subcommand)]
+    Api(api::Command),
+    /// What opens a published API to its consumers.
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Versions of published APIs.
+    #[command(subcommand)]
+    Version(version::Command),
     /// JavaScript that reshapes payloads.
     #[command(subcommand)]
     Adapter(adapter::Command),
@@ -65,6 +77,9 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
         Command::Batch(command) => command.run(&session(connection)?).await,
         Command::Lookup(command) => command.run(&session(connection)?).await,
         Command::Connector(command) => command.run(&session(connection)?).await,
+        Command::Api(command) => command.run(&session(connection)?).await,
+        Command::Key(command) => command.run(&session(connection)?).await,
+        Command::Version(command) => command.run(&session(connection)?).await,
         Command::Adapter(command) => command.run(&session(connection)?).await,
     }
 }

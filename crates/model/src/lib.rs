@@ -3,11 +3,13 @@
 pub mod adapter;
 pub mod batch_job;
 pub mod code;
+pub mod consumer_key;
 pub mod error;
 pub mod health;
 pub mod id;
 pub mod message;
 pub mod page;
+pub mod published_api;
 pub mod secret;
 pub mod time;
 

@@ -17,7 +17,12 @@ pub struct Environment {
     pub is_default: bool,
     /// Grows with every change of what the environment's nodes run.
     pub generation: u64,
+    /// Scheme, host and port under which consumers call; unique in the account.
+    pub base_url: Option<String>,
+    /// Grows with every change of the row.
+    pub revision: u64,
     pub created_at: Timestamp,
+    pub updated_at: Timestamp,
 }
 
 fn read(row: &AnyRow) -> Result<Environment, Error> {
@@ -27,14 +32,17 @@ fn read(row: &AnyRow) -> Result<Environment, Error> {
         name: row.text("name")?,
         is_default: row.flag("is_default")?,
         generation: row.whole("generation")?,
+        base_url: row.optional_text("base_url")?,
+        revision: row.whole("revision")?,
         created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
     })
 }
 
-const INSERT: &str = "INSERT INTO environment (id, account_id, name, is_default, generation, created_at) \
-    VALUES ($1, $2, $3, $4, $5, $6)";
+const INSERT: &str = "INSERT INTO environment (id, account_id, name, is_default, generation, base_url, revision, \
+    created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
-/// Errors when the account has an environment of that name.
+/// Errors when the account has an environment of that name. Whether another one has its base URL is the caller's to see.
 pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error> {
     sqlx::query(INSERT)
         .bind(environment.id.as_str())
@@ -42,15 +50,18 @@ pub async fn insert(db: &mut Db, environment: &Environment) -> Result<(), Error>
         .bind(environment.name.as_str())
         .bind(i64::from(environment.is_default))
         .bind(environment.generation.cast_signed())
+        .bind(environment.base_url.clone())
+        .bind(environment.revision.cast_signed())
         .bind(environment.created_at.as_millis())
+        .bind(environment.updated_at.as_millis())
         .execute(db)
         .await
         .map_err(|error| Error::taken(error, "environment", &environment.name))?;
     Ok(())
 }
 
-const FIND: &str = "SELECT id, account_id, name, is_default, generation, created_at FROM environment \
-    WHERE account_id = $1 AND (id = $2 OR name = $2)";
+const FIND: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
+    FROM environment WHERE account_id = $1 AND (id = $2 OR name = $2)";
 
 /// The account's environment of that id or name.
 pub async fn find(db: &mut Db, account: &AccountId, id_or_name: &str) -> Result<Option<Environment>, Error> {
@@ -58,8 +69,8 @@ pub async fn find(db: &mut Db, account: &AccountId, id_or_name: &str) -> Result<
     row.as_ref().map(read).transpose()
 }
 
-const DEFAULT: &str = "SELECT id, account_id, name, is_default, generation, created_at FROM environment \
-    WHERE account_id = $1 AND is_default = 1";
+const DEFAULT: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
+    FROM environment WHERE account_id = $1 AND is_default = 1";
 
 /// The environment of requests that name none.
 pub async fn default(db: &mut Db, account: &AccountId) -> Result<Option<Environment>, Error> {
@@ -67,7 +78,8 @@ pub async fn default(db: &mut Db, account: &AccountId) -> Result<Option<Environm
     row.as_ref().map(read).transpose()
 }
 
-const ALL: &str = "SELECT id, account_id, name, is_default, generation, created_at FROM environment ORDER BY id";
+const ALL: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
+    FROM environment ORDER BY id";
 
 /// The environments of all accounts, oldest first: what the control plane serves to nodes.
 pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
@@ -76,8 +88,8 @@ pub async fn all(db: &mut Db) -> Result<Vec<Environment>, Error> {
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM environment WHERE account_id = $1";
-const LIST: &str = "SELECT id, account_id, name, is_default, generation, created_at FROM environment \
-    WHERE account_id = $1 ORDER BY id LIMIT $2 OFFSET $3";
+const LIST: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
+    FROM environment WHERE account_id = $1 ORDER BY id LIMIT $2 OFFSET $3";
 
 /// The account's environments, oldest first.
 pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<Environment>, Error> {
@@ -89,6 +101,32 @@ pub async fn list(db: &mut Db, account: &AccountId, page: Page) -> Result<Paged<
         .fetch_all(db)
         .await?;
     Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
+}
+
+const BY_BASE_URL: &str = "SELECT id, account_id, name, is_default, generation, base_url, revision, created_at, updated_at \
+    FROM environment WHERE account_id = $1 AND base_url = $2";
+
+/// The account's environment that has this base URL.
+pub async fn by_base_url(db: &mut Db, account: &AccountId, base_url: &str) -> Result<Option<Environment>, Error> {
+    let row = sqlx::query(BY_BASE_URL).bind(account.as_str()).bind(base_url).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
+const UPDATE: &str =
+    "UPDATE environment SET name = $2, base_url = $3, revision = revision + 1, updated_at = $4 WHERE id = $1";
+
+/// Writes name and base URL, as the next revision. Errors when another environment of the account has the name.
+pub async fn update(db: &mut Db, environment: &mut Environment) -> Result<(), Error> {
+    sqlx::query(UPDATE)
+        .bind(environment.id.as_str())
+        .bind(environment.name.as_str())
+        .bind(environment.base_url.clone())
+        .bind(environment.updated_at.as_millis())
+        .execute(db)
+        .await
+        .map_err(|error| Error::taken(error, "environment", &environment.name))?;
+    environment.revision += 1;
+    Ok(())
 }
 
 const LOCK: &str = "UPDATE environment SET generation = generation WHERE id = $1";

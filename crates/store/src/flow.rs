@@ -96,6 +96,16 @@ pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Resul
     row.as_ref().map(read).transpose()
 }
 
+const FIND: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
+    yaml_config, change_summary, webhook_token, revision, created_at, updated_at \
+    FROM flow WHERE environment_id = $1 AND (id = $2 OR name = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1";
+
+/// The environment's flow of that id or name.
+pub async fn find(db: &mut Db, environment: &EnvironmentId, id_or_name: &str) -> Result<Option<Flow>, Error> {
+    let row = sqlx::query(FIND).bind(environment.as_str()).bind(id_or_name).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
 
 /// Whether there is such a flow, in whatever environment.

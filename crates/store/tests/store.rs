@@ -52,6 +52,7 @@ mod store {
     mod node;
     mod oauth_token;
     mod published;
+    mod published_api;
     mod transaction;
 }
 
@@ -81,7 +82,10 @@ impl TestStore {
             name: "development".to_owned(),
             is_default: true,
             generation: 0,
+            base_url: None,
+            revision: 1,
             created_at: NOW,
+            updated_at: NOW,
         };
         environment::insert(&mut tx, &row).await.unwrap();
         assert_eq!(environment::find(&mut tx, &account, "development").await.unwrap(), Some(row.clone()));

@@ -2,6 +2,7 @@
 //! live.
 
 use kanat_engine::Program;
+use kanat_flow::definition::Trigger;
 use kanat_flow::{Definition, Identity};
 use kanat_model::flow::Status;
 use kanat_model::id::{EnvironmentId, FlowId};
@@ -13,7 +14,7 @@ use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::{Db, flow_use};
 
 use super::names::EnvironmentNames;
-use super::{definition, existing, identity, uses, webhook};
+use super::{definition, existing, identity, refuse_callers, uses, webhook};
 use crate::app::{App, Caller, Change, Changed, IfMatch, change, name, schedule};
 
 /// Puts the draft into service as a new version.
@@ -101,13 +102,13 @@ async fn set_status(
 /// Everything that can be wrong is found before anything is written.
 async fn publish_draft(change: &mut Change<'_>, app: &App, caller: &Caller, flow: &mut Flow) -> Result<(), Error> {
     let definition = definition::parse(&flow.yaml_config)?;
-    if let Some(why) = kanat_flow::unsupported(&definition) {
-        return Err(Error::new(Code::Unimplemented, why));
-    }
     let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
     let missing = kanat_flow::check_names(&definition, &names);
     if !missing.is_empty() {
         return Err(definition::invalid("the definition names what does not exist", &missing));
+    }
+    if !matches!(definition.source.trigger, Trigger::Api) {
+        refuse_callers(change.db(), flow, "its trigger stays api").await?;
     }
     let now = Timestamp::now();
     flow.status = flow.status.deploy();

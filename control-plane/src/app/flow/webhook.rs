@@ -1,10 +1,8 @@
 //! Webhook tokens of flows: one in use, sealed because it is shown again in the URL; former ones by their hash until
 //! they expire.
 
-use std::time::Duration;
-
 use kanat_auth::{key, random_token};
-use kanat_flow::{WebhookToken, duration};
+use kanat_flow::WebhookToken;
 use kanat_model::id::FlowId;
 use kanat_model::{Error, Timestamp};
 use kanat_proto::plan::v1 as plan;
@@ -13,12 +11,10 @@ use kanat_store::flow::{self, Flow};
 use kanat_store::webhook_token::{self, Former};
 
 use super::{deploy, existing};
-use crate::app::{App, Caller, Change, Changed, IfMatch};
+use crate::app::{App, Caller, Change, Changed, IfMatch, grace};
 
 /// The `trigger_kind` of flows that a webhook starts.
 pub const TRIGGER: &str = "webhook";
-
-const MAX_GRACE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Where the flow is called, when a webhook starts it; a draft is answered there once it is deployed.
 pub fn url(app: &App, flow: &Flow) -> Result<Option<String>, Error> {
@@ -36,7 +32,7 @@ pub async fn rotate(
     grace: Option<&str>,
     if_match: &IfMatch,
 ) -> Result<Changed<Flow>, Error> {
-    let grace = grace.map(parse_grace).transpose()?.unwrap_or(Duration::ZERO);
+    let grace = grace::parse(grace)?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
     if_match.check(flow.revision)?;
@@ -97,12 +93,4 @@ fn open(app: &App, flow: &FlowId, sealed: &[u8]) -> Result<String, Error> {
 
 fn seal_context(flow: &FlowId) -> String {
     format!("webhook_token/{flow}")
-}
-
-fn parse_grace(text: &str) -> Result<Duration, Error> {
-    let grace = duration::parse(text).map_err(|why| Error::field("gracePeriod", why))?;
-    if grace > MAX_GRACE {
-        return Err(Error::field("gracePeriod", "is longer than 30d"));
-    }
-    Ok(grace)
 }

@@ -20,6 +20,8 @@ pub(super) struct Place {
     pub(super) steps: usize,
     /// A connector instance whose config is `instance`.
     pub(super) instance: bool,
+    /// What the target answered.
+    pub(super) target: bool,
     /// Inside the map of an `each`.
     pub(super) item: bool,
     /// A poll's memory.
@@ -29,7 +31,7 @@ pub(super) struct Place {
 impl Place {
     /// A place that sees nothing.
     pub(super) const fn new(name: &'static str) -> Self {
-        Self { name, source: false, steps: 0, instance: false, item: false, state: false }
+        Self { name, source: false, steps: 0, instance: false, target: false, item: false, state: false }
     }
 
     /// Why `root` cannot be seen from here.
@@ -37,7 +39,7 @@ impl Place {
         let (seen, why) = match root {
             Root::Source | Root::Trigger => (self.source, "there is no payload yet"),
             Root::Steps => (self.steps > 0, "no step has run before"),
-            Root::Target => (false, "the target's answer comes after delivery, in a response mapping"),
+            Root::Target => (self.target, "the target's answer comes after delivery, in a response mapping"),
             Root::Instance => (self.instance, "no connector is named for it"),
             Root::Item => (self.item, "it is known only inside the map of an each"),
             Root::State => (self.state, "it is known only in source.poll"),
@@ -114,7 +116,7 @@ impl Checker {
                 self.report(spot.at_offset(root_offset(spot, *root)), &spot.path, message);
             }
         }
-        if place.steps > 0 {
+        if place.steps > 0 && !self.any_step {
             for step in &references.steps {
                 if let Some(message) = self.step_fault(&step.name, place) {
                     self.report(spot.at_offset(skipped + step.offset), &spot.path, message);
@@ -143,7 +145,7 @@ impl Checker {
 }
 
 /// The expression in a text that is one `{{ }}` as a whole, and how many bytes stand before it.
-fn unwrapped(text: &str) -> (&str, usize) {
+pub(super) fn unwrapped(text: &str) -> (&str, usize) {
     let trimmed = text.trim();
     let inner = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
     match inner {

@@ -12,6 +12,11 @@ use crate::yaml::{Text, Value};
 pub(super) fn mapping(checker: &mut Checker, spot: &Spot, has_target: bool) -> Option<Vec<Field>> {
     let steps = checker.step_names.len();
     let place = Place { source: true, steps, instance: has_target, ..Place::new("mapping") };
+    block(checker, spot, place)
+}
+
+/// A block that stands somewhere else.
+pub(super) fn block(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<Field>> {
     fields(checker, spot, place).map(|(fields, _)| fields)
 }
 

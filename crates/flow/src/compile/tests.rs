@@ -6,7 +6,7 @@ use prost::Message;
 
 use crate::check::tests::FULL;
 use crate::names::{InstanceRef, Names};
-use crate::{Definition, Identity, Severity, WebhookToken, check_names, compile, parse, plan_json, unsupported};
+use crate::{Definition, Identity, Severity, WebhookToken, check_names, compile, parse, plan_json};
 
 /// An environment with a shop, an ERP, a newsletter and a help desk.
 struct Environment;
@@ -240,21 +240,4 @@ fn warns_of_literal_params_that_the_action_does_not_take() {
             "line 17, column 13, steps[2].action: lacks the param \"query\"",
         ]
     );
-}
-
-#[test]
-fn says_in_plain_words_what_cannot_run_yet() {
-    let target = "target: {connector: erp, endpoint: /x}\n";
-    for (yaml, expect) in [
-        (format!("flow: f\nsource: {{trigger: webhook}}\n{target}"), None),
-        (format!("flow: f\nsource: {{trigger: manual}}\n{target}"), None),
-        (format!("flow: f\nsource: {{trigger: api}}\n{target}"), Some("the trigger api")),
-        (format!("flow: f\nsource: {{trigger: manual}}\nadapter: a\n{target}"), None),
-        (format!("flow: f\nsource: {{trigger: manual}}\n{target}mapping: {{a: source | adapter(x)}}\n"), None),
-        ("flow: f\nsource: {trigger: manual}\nsteps: [{name: a, action: x.y}]\n".to_owned(), None),
-    ] {
-        let found = unsupported(&parse(&yaml).unwrap());
-        assert!(found.as_deref().unwrap_or_default().contains(expect.unwrap_or_default()), "{yaml}: {found:?}");
-        assert_eq!(found.is_some(), expect.is_some(), "{yaml}");
-    }
 }

@@ -1,8 +1,27 @@
-//! A tree as JSON text, keys in their order, digits kept.
+//! A tree as JSON text, keys in their order, digits kept; and a tree of JSON.
 
-use super::{Node, Value};
+use super::{Member, Node, Number, Text, Value};
+use crate::diagnostic::Position;
 
 impl Node {
+    /// The tree of a JSON value, which has no places.
+    pub(crate) fn from_json(json: serde_json::Value) -> Self {
+        let at = Position::UNKNOWN;
+        let value = match json {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(value) => Value::Bool(value),
+            serde_json::Value::Number(number) => {
+                Value::Number(Number { text: number.to_string(), json: Some(number.to_string()) })
+            }
+            serde_json::Value::String(text) => Value::Text(Text { text, start: None }),
+            serde_json::Value::Array(items) => Value::List(items.into_iter().map(Self::from_json).collect()),
+            serde_json::Value::Object(members) => Value::Map(
+                members.into_iter().map(|(name, json)| Member { name, at, value: Self::from_json(json) }).collect(),
+            ),
+        };
+        Self { value, at }
+    }
+
     /// The tree as JSON. What JSON cannot say becomes a text; the checker has reported it.
     pub(crate) fn to_json(&self) -> String {
         self.to_json_with(|_, text| text.to_owned())

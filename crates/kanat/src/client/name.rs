@@ -19,6 +19,7 @@ pub struct Noun {
 
 pub const FLOW: Noun = Noun { name: "flow", path: "/flows", prefix: "flw_", list: "kanat flow list" };
 pub const TABLE: Noun = Noun { name: "lookup table", path: "/lookup-tables", prefix: "lt_", list: "kanat lookup list" };
+pub const API: Noun = Noun { name: "published API", path: "/published-apis", prefix: "api_", list: "kanat api list" };
 pub const ADAPTER: Noun = Noun { name: "adapter", path: "/adapters", prefix: "adp_", list: "kanat adapter list" };
 pub const INSTANCE: Noun =
     Noun { name: "connector instance", path: "/connectors/instances", prefix: "ci_", list: "kanat connector list" };

@@ -1,0 +1,221 @@
+//! Use-cases of consumer keys. What takes a key's rights away reaches the nodes without waiting for other changes.
+
+use std::collections::HashMap;
+
+use kanat_auth::{consumer_key as auth, key::NewKey};
+use kanat_message_log::KeyUsage;
+use kanat_model::consumer_key::{Status, check_consumer};
+use kanat_model::id::{ConsumerKeyId, PublishedApiId};
+use kanat_model::page::{Page, Paged};
+use kanat_model::{Error, Secret, Timestamp};
+use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1 as plan;
+use kanat_store::Db;
+use kanat_store::consumer_key::{self, ConsumerKey};
+use kanat_store::published_api::PublishedApi;
+
+use crate::app::published_api::existing;
+use crate::app::{App, Caller, Change, Changed, grace};
+
+/// How much a key may be used; none is without limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub per_second: Option<u32>,
+    pub daily: Option<u32>,
+}
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    /// `inactive` suspends, `active` lets in again.
+    pub status: Option<String>,
+    pub limits: Limits,
+}
+
+/// A key that was made, with its text, which is nowhere else.
+#[derive(Debug)]
+pub struct Made {
+    pub key: ConsumerKey,
+    pub text: Secret<String>,
+}
+
+/// A key, and how it was used; no usage when it never was.
+#[derive(Debug)]
+pub struct Seen {
+    pub key: ConsumerKey,
+    pub usage: Option<KeyUsage>,
+}
+
+/// Makes a key.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    api: &PublishedApiId,
+    consumer: &str,
+    limits: Limits,
+) -> Result<Changed<Made>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let api = existing(change.db(), caller, api).await?;
+    check_consumer(consumer).map_err(|why| Error::field("consumer", why))?;
+    check_limits(limits)?;
+    let made = make(&api, consumer, limits, None);
+    add(&mut change, &api, &made.key).await?;
+    change.commit(made).await
+}
+
+/// The API's keys, newest first, and how they were used; an empty `consumer` is any.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    api: &PublishedApiId,
+    consumer: &str,
+    page: Page,
+) -> Result<Paged<Seen>, Error> {
+    let mut tx = app.store.read().await?;
+    existing(&mut tx, caller, api).await?;
+    let Paged { items, total, page } = consumer_key::list(&mut tx, api, consumer, page).await?;
+    drop(tx);
+    let ids: Vec<ConsumerKeyId> = items.iter().map(|key| key.id.clone()).collect();
+    let mut used: HashMap<_, _> =
+        app.log.key_usage(&ids).await?.into_iter().map(|usage| (usage.key.clone(), usage)).collect();
+    let seen = |key: ConsumerKey| Seen { usage: used.remove(&key.id), key };
+    Ok(Paged { items: items.into_iter().map(seen).collect(), total, page })
+}
+
+/// Suspends a key, lets it in again, or changes its limits.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    api: &PublishedApiId,
+    id: &ConsumerKeyId,
+    update: Update,
+) -> Result<Changed<Seen>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let (api, mut key) = key_of(change.db(), caller, api, id).await?;
+    let now = Timestamp::now();
+    check_limits(update.limits)?;
+    if let Some(status) = &update.status {
+        key.standing = match Status::parse(status) {
+            Some(Status::Active) => key.standing.resume(now)?,
+            Some(Status::Inactive) => key.standing.suspend(now)?,
+            None => return Err(Error::field("status", format!("{status:?} is neither active nor inactive"))),
+        };
+        change.urgent();
+    }
+    key.rate_limit_per_second = update.limits.per_second.or(key.rate_limit_per_second);
+    key.daily_limit = update.limits.daily.or(key.daily_limit);
+    consumer_key::update(change.db(), &key).await?;
+    if !key.standing.has_ended(now) {
+        publish(&mut change, &api, &key).await?;
+    }
+    let changed = change.commit(key).await?;
+    let usage = app.log.key_usage(std::slice::from_ref(id)).await?.into_iter().next();
+    Ok(Changed { value: Seen { key: changed.value, usage }, applied: changed.applied })
+}
+
+/// Makes a key in the place of another, which is accepted until the grace period, such as `24h`, is over.
+pub async fn rotate(
+    app: &App,
+    caller: &Caller,
+    api: &PublishedApiId,
+    id: &ConsumerKeyId,
+    grace: Option<&str>,
+) -> Result<Changed<Made>, Error> {
+    let grace = grace::parse(grace)?;
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let (api, mut old) = key_of(change.db(), caller, api, id).await?;
+    let now = Timestamp::now();
+    old.standing = old.standing.rotate(now, grace)?;
+    consumer_key::update(change.db(), &old).await?;
+    if !old.standing.has_ended(now) {
+        publish(&mut change, &api, &old).await?;
+    }
+    let limits = Limits { per_second: old.rate_limit_per_second, daily: old.daily_limit };
+    let made = make(&api, &old.consumer, limits, Some(old.id));
+    add(&mut change, &api, &made.key).await?;
+    change.urgent();
+    change.commit(made).await
+}
+
+/// Ends a key at once and for good.
+pub async fn revoke(
+    app: &App,
+    caller: &Caller,
+    api: &PublishedApiId,
+    id: &ConsumerKeyId,
+) -> Result<Changed<()>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let (_, mut key) = key_of(change.db(), caller, api, id).await?;
+    if key.standing.revoked_at.is_none() {
+        key.standing = key.standing.revoke(Timestamp::now());
+        consumer_key::update(change.db(), &key).await?;
+        change.remove(Kind::ConsumerKey, id.as_str()).await?;
+        change.urgent();
+    }
+    change.commit(()).await
+}
+
+async fn key_of(
+    db: &mut Db,
+    caller: &Caller,
+    api: &PublishedApiId,
+    id: &ConsumerKeyId,
+) -> Result<(PublishedApi, ConsumerKey), Error> {
+    let api = existing(db, caller, api).await?;
+    let found = consumer_key::get(db, &api.id, id).await?;
+    Ok((api, found.ok_or_else(|| Error::not_found("consumer key", id.as_str()))?))
+}
+
+fn make(api: &PublishedApi, consumer: &str, limits: Limits, rotated_from: Option<ConsumerKeyId>) -> Made {
+    let NewKey { text, sha256, prefix } = auth::generate(consumer);
+    let key = ConsumerKey {
+        id: ConsumerKeyId::generate(),
+        api_id: api.id.clone(),
+        consumer: consumer.to_owned(),
+        prefix,
+        sha256,
+        rate_limit_per_second: limits.per_second,
+        daily_limit: limits.daily,
+        standing: Default::default(),
+        rotated_from,
+        created_at: Timestamp::now(),
+    };
+    Made { key, text }
+}
+
+/// Stores and publishes a key, and takes those off the nodes whose grace is over: they refuse them already.
+async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
+    for ended in consumer_key::end_expired(change.db(), &api.id, key.created_at).await? {
+        change.remove(Kind::ConsumerKey, ended.as_str()).await?;
+    }
+    consumer_key::insert(change.db(), key).await?;
+    publish(change, api, key).await
+}
+
+async fn publish(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
+    let body = plan::ConsumerKey {
+        id: key.id.as_str().to_owned(),
+        api_id: api.id.as_str().to_owned(),
+        environment_id: api.environment_id.as_str().to_owned(),
+        consumer: key.consumer.clone(),
+        prefix: key.prefix.clone(),
+        sha256: key.sha256.to_vec(),
+        rate_limit_per_second: key.rate_limit_per_second.unwrap_or(0),
+        daily_limit: key.daily_limit.map_or(0, u64::from),
+        expires_at: key.standing.expires_at.map_or(0, Timestamp::as_millis),
+        suspended: key.standing.suspended,
+    };
+    change.put(Kind::ConsumerKey, key.id.as_str(), &body).await
+}
+
+fn check_limits(limits: Limits) -> Result<(), Error> {
+    for (field, limit) in [("rateLimitPerSecond", limits.per_second), ("dailyLimit", limits.daily)] {
+        if limit == Some(0) {
+            return Err(Error::field(
+                field,
+                "must be 1 at least; a key without it has no limit, and a suspended one no use",
+            ));
+        }
+    }
+    Ok(())
+}

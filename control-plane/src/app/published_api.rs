@@ -1,0 +1,249 @@
+//! Use-cases of published APIs. Every change publishes the API whole, with all of its versions: nodes swap it at once.
+
+mod check;
+pub mod document;
+mod publish;
+pub mod version;
+
+use kanat_model::id::PublishedApiId;
+use kanat_model::page::{Page, Paged};
+use kanat_model::published_api::{Cors, OAuth2, OnTimeout, Validation, VersionStatus};
+use kanat_model::{Code, Error, Timestamp};
+use kanat_plan_stream::Kind;
+use kanat_store::published_api::version::Version;
+use kanat_store::published_api::{self, PublishedApi, uses};
+use kanat_store::{Db, consumer_key, environment};
+
+use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+pub use version::Content;
+
+/// An API to be published.
+#[derive(Debug, Default)]
+pub struct New {
+    /// Method and path when left out.
+    pub name: Option<String>,
+    pub description: String,
+    pub path: String,
+    /// `POST` when left out.
+    pub method: Option<String>,
+    /// `api_key` when left out.
+    pub auth: Option<String>,
+    pub oauth2: Option<OAuth2>,
+    /// `strict` when left out.
+    pub validation: Option<String>,
+    /// `30s` when left out.
+    pub deadline: Option<String>,
+    /// `continue` when left out.
+    pub on_timeout: Option<String>,
+    pub strict_response: bool,
+    pub cors: Option<Cors>,
+    /// Of version `v1`.
+    pub content: Content,
+}
+
+/// What an update says; what is left out stays.
+#[derive(Debug, Default)]
+pub struct Update {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub path: Option<String>,
+    pub method: Option<String>,
+    pub auth: Option<String>,
+    pub oauth2: Option<OAuth2>,
+    pub validation: Option<String>,
+    pub deadline: Option<String>,
+    pub on_timeout: Option<String>,
+    pub strict_response: Option<bool>,
+    /// One without origins takes away what is there.
+    pub cors: Option<Cors>,
+    /// Of the current version.
+    pub content: Content,
+}
+
+/// An API as callers see it.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub api: PublishedApi,
+    /// Highest number first.
+    pub versions: Vec<Version>,
+    /// Where consumers call, without a `/` at the end.
+    pub base_url: String,
+}
+
+impl Seen {
+    /// The version that calls without one reach.
+    pub fn current(&self) -> Option<&Version> {
+        current(&self.versions)
+    }
+}
+
+/// Publishes a flow.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
+    let (path, shape) = check::path(&new.path)?;
+    let method = check::method(new.method.as_deref().unwrap_or("POST"))?;
+    let auth = check::auth(new.auth.as_deref().unwrap_or("api_key"))?;
+    let now = Timestamp::now();
+    let api = PublishedApi {
+        id: PublishedApiId::generate(),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
+        name: match &new.name {
+            Some(name) => name::check("name", name)?,
+            None => name::check("path", &format!("{} /{path}", method.as_str()))?,
+        },
+        description: name::check_description("description", new.description)?,
+        method,
+        path,
+        shape,
+        auth,
+        oauth2: check::oauth2(auth, new.oauth2)?,
+        validation: new.validation.as_deref().map_or(Ok(Validation::Strict), check::validation)?,
+        deadline_ms: check::deadline(new.deadline.as_deref().unwrap_or("30s"))?,
+        on_timeout: new.on_timeout.as_deref().map_or(Ok(OnTimeout::Continue), check::on_timeout)?,
+        strict_response: new.strict_response,
+        cors: new.cors.map(check::cors).transpose()?.flatten(),
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    refuse_conflict(change.db(), &api).await?;
+    let first = version::first(app, change.db(), &api, new.content).await?;
+    published_api::insert(change.db(), &api).await?;
+    published_api::version::insert(change.db(), &api.id, &first).await?;
+    let seen = publish::api(&mut change, app, api).await?;
+    change.commit(seen).await
+}
+
+/// The environment's APIs, newest first.
+pub async fn list(app: &App, caller: &Caller, search: &str, page: Page) -> Result<Paged<Seen>, Error> {
+    let mut tx = app.store.read().await?;
+    let Paged { items, total, page } = published_api::list(&mut tx, &caller.environment_id, search, page).await?;
+    let mut shown = Vec::with_capacity(items.len());
+    for api in items {
+        shown.push(seen(app, &mut tx, api).await?);
+    }
+    Ok(Paged { items: shown, total, page })
+}
+
+/// One API.
+pub async fn get(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<Seen, Error> {
+    let mut tx = app.store.read().await?;
+    let api = existing(&mut tx, caller, id).await?;
+    seen(app, &mut tx, api).await
+}
+
+/// Changes what the update names.
+pub async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &PublishedApiId,
+    update: Update,
+    if_match: &IfMatch,
+) -> Result<Changed<Seen>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let mut api = existing(change.db(), caller, id).await?;
+    if_match.check(api.revision)?;
+    apply(&mut api, &update)?;
+    refuse_conflict(change.db(), &api).await?;
+    version::change_current(app, change.db(), &api, update.content).await?;
+    api.updated_at = Timestamp::now();
+    published_api::update(change.db(), &mut api).await?;
+    let seen = publish::api(&mut change, app, api).await?;
+    change.commit(seen).await
+}
+
+/// Takes an API out of service, with its keys.
+pub async fn delete(app: &App, caller: &Caller, id: &PublishedApiId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let api = existing(change.db(), caller, id).await?;
+    if_match.check(api.revision)?;
+    let now = Timestamp::now();
+    published_api::delete(change.db(), &caller.environment_id, id, now).await?;
+    uses::replace(change.db(), id, &[]).await?;
+    for key in consumer_key::end_all(change.db(), id, now).await? {
+        change.remove(Kind::ConsumerKey, key.as_str()).await?;
+    }
+    change.remove(Kind::PublishedApi, id.as_str()).await?;
+    change.urgent();
+    change.commit(()).await
+}
+
+/// The tag of an API as it now is, with its versions.
+pub fn api_etag(api: &PublishedApi) -> String {
+    etag(api.revision)
+}
+
+/// The API of that id in the caller's environment.
+pub async fn existing(db: &mut Db, caller: &Caller, id: &PublishedApiId) -> Result<PublishedApi, Error> {
+    let found = published_api::get(db, &caller.environment_id, id).await?;
+    found.ok_or_else(|| Error::not_found("published API", id.as_str()))
+}
+
+/// The version that calls without one reach: the latest active one, else the latest deprecated one, else the latest.
+/// `versions` begin with the highest number.
+pub fn current(versions: &[Version]) -> Option<&Version> {
+    let latest = |status| versions.iter().find(|version| version.status == status);
+    VersionStatus::ALL.iter().find_map(|status| latest(*status))
+}
+
+async fn seen(app: &App, db: &mut Db, api: PublishedApi) -> Result<Seen, Error> {
+    let versions = published_api::version::list(db, &api.id).await?;
+    let environment = environment::find(db, &api.account_id, api.environment_id.as_str()).await?;
+    let base_url = environment.and_then(|environment| environment.base_url);
+    Ok(Seen { api, versions, base_url: base_url.unwrap_or_else(|| app.public_url.base().to_owned()) })
+}
+
+/// What of the update is of the API itself.
+fn apply(api: &mut PublishedApi, update: &Update) -> Result<(), Error> {
+    if let Some(name) = &update.name {
+        api.name = name::check("name", name)?;
+    }
+    if let Some(description) = &update.description {
+        api.description = name::check_description("description", description.clone())?;
+    }
+    if let Some(path) = &update.path {
+        (api.path, api.shape) = check::path(path)?;
+    }
+    if let Some(method) = &update.method {
+        api.method = check::method(method)?;
+    }
+    if let Some(auth) = &update.auth {
+        api.auth = check::auth(auth)?;
+    }
+    if update.auth.is_some() || update.oauth2.is_some() {
+        let kept = api.oauth2.take().filter(|_| check::takes_tokens(api.auth));
+        api.oauth2 = check::oauth2(api.auth, update.oauth2.clone().or(kept))?;
+    }
+    if let Some(mode) = &update.validation {
+        api.validation = check::validation(mode)?;
+    }
+    if let Some(deadline) = &update.deadline {
+        api.deadline_ms = check::deadline(deadline)?;
+    }
+    if let Some(on_timeout) = &update.on_timeout {
+        api.on_timeout = check::on_timeout(on_timeout)?;
+    }
+    if let Some(strict) = update.strict_response {
+        api.strict_response = strict;
+    }
+    if let Some(cors) = &update.cors {
+        api.cors = check::cors(cors.clone())?;
+    }
+    Ok(())
+}
+
+async fn refuse_conflict(db: &mut Db, api: &PublishedApi) -> Result<(), Error> {
+    let found = published_api::by_route(db, &api.environment_id, api.method, &api.shape).await?;
+    match found.filter(|other| other.id != api.id) {
+        Some(other) => {
+            let (method, path) = (api.method.as_str(), &api.path);
+            let message = format!(
+                "{method} /{path} takes the same requests as the published API {:?} ({method} /{})",
+                other.name, other.path
+            );
+            Err(Error::new(Code::AlreadyExists, message))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,303 @@
+//! Versions of published APIs: each has its schemas, its flow and its answer; the former ones go on until they are ended.
+
+use kanat_flow::{ResponseTexts, parse_response};
+use kanat_model::id::PublishedApiId;
+use kanat_model::published_api::{MAX_VERSION, VersionStatus, version_label, version_number};
+use kanat_model::{Code, Error, FieldError, Timestamp};
+use kanat_schema::Schema;
+use kanat_store::Db;
+use kanat_store::flow::{self, Flow};
+use kanat_store::published_api::version::{self, Content as Texts, Version};
+use kanat_store::published_api::{self, PublishedApi};
+
+use super::{Seen, current, existing, publish};
+use crate::app::flow::{EnvironmentNames, check_json, deployed_plan, step_names};
+use crate::app::{App, Caller, Change, Changed, IfMatch};
+
+/// Bytes of a schema, a mapping, a list of headers.
+const MAX_TEXT_BYTES: usize = 512 << 10;
+
+/// What a version is asked to have, JSON texts; what is left out stays, `Some(None)` takes away what is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Content {
+    /// Name or id.
+    pub flow: Option<String>,
+    pub request_schema: Option<Option<String>>,
+    pub response_schema: Option<Option<String>>,
+    pub response_mapping: Option<Option<String>>,
+    pub response_status: Option<Option<String>>,
+    pub response_headers: Option<Option<String>>,
+}
+
+/// A version that was asked for, and all that goes with it.
+#[derive(Debug, Clone)]
+pub struct SeenVersion {
+    pub seen: Seen,
+    pub version: Version,
+}
+
+/// All versions, highest number first.
+pub async fn list(app: &App, caller: &Caller, id: &PublishedApiId) -> Result<Seen, Error> {
+    super::get(app, caller, id).await
+}
+
+/// Adds an active version. What is left out is as in the current one.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    id: &PublishedApiId,
+    label: &str,
+    content: Content,
+    if_match: &IfMatch,
+) -> Result<Changed<SeenVersion>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let api = existing(change.db(), caller, id).await?;
+    if_match.check(api.revision)?;
+    let wrong = || format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}");
+    let number = version_number(label).ok_or_else(|| Error::field("version", wrong()))?;
+    let versions = version::list(change.db(), id).await?;
+    if versions.iter().any(|version| version.number == number) {
+        return Err(Error::already_exists("version", label));
+    }
+    let former = current(&versions).cloned().ok_or_else(Error::internal)?;
+    let mut made = Version {
+        number,
+        status: VersionStatus::Active,
+        sunset_at: None,
+        created_at: Timestamp::now(),
+        deprecated_at: None,
+        retired_at: None,
+        ..former
+    };
+    write(app, change.db(), &api, &mut made, content, "schema").await?;
+    version::insert(change.db(), id, &made).await?;
+    finish(change, app, api, number).await
+}
+
+/// Says when a version is to end.
+pub async fn deprecate(
+    app: &App,
+    caller: &Caller,
+    id: &PublishedApiId,
+    label: &str,
+    sunset_date: &str,
+    if_match: &IfMatch,
+) -> Result<Changed<SeenVersion>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
+    let sunset_at = date(sunset_date).ok_or_else(|| {
+        Error::field("sunsetDate", format!("{sunset_date:?} is no day: give one as in 2026-12-31 (YYYY-MM-DD)"))
+    })?;
+    version.status = version.status.deprecate()?;
+    version.sunset_at = Some(sunset_at);
+    version.deprecated_at = version.deprecated_at.or(Some(Timestamp::now()));
+    version::update(change.db(), id, &version).await?;
+    finish(change, app, api, version.number).await
+}
+
+/// When a version is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retire {
+    AfterItsSunset,
+    AtOnce,
+}
+
+/// Ends a version: its callers are sent to the current one.
+pub async fn retire(
+    app: &App,
+    caller: &Caller,
+    id: &PublishedApiId,
+    label: &str,
+    when: Retire,
+    if_match: &IfMatch,
+) -> Result<Changed<SeenVersion>, Error> {
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
+    let now = Timestamp::now();
+    version.status = match when {
+        Retire::AfterItsSunset => version.status.retire(version.sunset_at, now)?,
+        Retire::AtOnce => version.status.retire_at_once()?,
+    };
+    version.retired_at = Some(now);
+    version::update(change.db(), id, &version).await?;
+    finish(change, app, api, version.number).await
+}
+
+/// Version `v1` of a new API.
+pub async fn first(app: &App, db: &mut Db, api: &PublishedApi, content: Content) -> Result<Version, Error> {
+    if content.flow.as_ref().is_none_or(|name| name.trim().is_empty()) {
+        return Err(Error::field("flowName", "is required: the name of a flow with the trigger api"));
+    }
+    let mut made = Version {
+        number: 1,
+        status: VersionStatus::Active,
+        flow_id: "".into(),
+        flow_name: String::new(),
+        content: Texts::default(),
+        sunset_at: None,
+        created_at: api.created_at,
+        deprecated_at: None,
+        retired_at: None,
+    };
+    write(app, db, api, &mut made, content, "requestSchema").await?;
+    Ok(made)
+}
+
+/// Changes what the current version takes, calls and answers.
+pub async fn change_current(app: &App, db: &mut Db, api: &PublishedApi, content: Content) -> Result<(), Error> {
+    if content == Content::default() {
+        return Ok(());
+    }
+    let versions = version::list(db, &api.id).await?;
+    let mut version = current(&versions).cloned().ok_or_else(Error::internal)?;
+    write(app, db, api, &mut version, content, "requestSchema").await?;
+    Ok(version::update(db, &api.id, &version).await?)
+}
+
+/// Puts what is asked for into a version, when all of it is right.
+async fn write(
+    app: &App,
+    db: &mut Db,
+    api: &PublishedApi,
+    version: &mut Version,
+    asked: Content,
+    request_schema: &str,
+) -> Result<(), Error> {
+    let flow = match &asked.flow {
+        Some(name) => callable(db, api, name).await?,
+        None => callable(db, api, version.flow_id.as_str()).await?,
+    };
+    version.flow_id = flow.id.clone();
+    version.flow_name = flow.name.clone();
+    let texts = &mut version.content;
+    for (field, asked, text) in [
+        (request_schema, asked.request_schema, &mut texts.request_schema),
+        ("responseSchema", asked.response_schema, &mut texts.response_schema),
+        ("responseMapping", asked.response_mapping, &mut texts.response_mapping),
+        ("responseStatus", asked.response_status, &mut texts.response_status),
+        ("responseHeaders", asked.response_headers, &mut texts.response_headers),
+    ] {
+        let Some(asked) = asked else { continue };
+        if let Some(json) = &asked {
+            check_text(field, json)?;
+            if field == request_schema || field == "responseSchema" {
+                check_schema(field, json)?;
+            }
+        }
+        *text = asked;
+    }
+    check_answer(app, db, &flow, texts).await
+}
+
+/// The flow of that name or id, when APIs can call it.
+async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow, Error> {
+    let found = flow::find(db, &api.environment_id, name).await?;
+    let found = found.ok_or_else(|| Error::field("flowName", format!("there is no flow {name:?}")))?;
+    if found.trigger_kind != "api" {
+        let message = format!(
+            "the flow {:?} has the trigger {}; APIs call flows with the trigger api",
+            found.name, found.trigger_kind
+        );
+        return Err(Error::field("flowName", message));
+    }
+    Ok(found)
+}
+
+fn check_text(field: &str, json: &str) -> Result<(), Error> {
+    if json.len() > MAX_TEXT_BYTES {
+        return Err(Error::field(field, format!("has {} bytes; it may have {MAX_TEXT_BYTES}", json.len())));
+    }
+    check_json(field, json)
+}
+
+/// A schema that nodes can compile, by the compiler that they have.
+fn check_schema(field: &str, json: &str) -> Result<(), Error> {
+    match Schema::compile(json) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::field(field, error.to_string())),
+    }
+}
+
+/// The steps that an answer names are those of the draft or of what is deployed.
+async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Result<(), Error> {
+    let mut steps = step_names(flow)?;
+    if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
+        steps.extend(plan.steps.into_iter().map(|step| step.name));
+    }
+    let response = parse_response(&response_texts(texts), Some(steps)).map_err(|faults| refused(&faults))?;
+    let names = EnvironmentNames::load(db, &flow.environment_id).await?;
+    let missing = response.check_names(&names);
+    if missing.is_empty() { Ok(()) } else { Err(refused(&missing)) }
+}
+
+fn refused(faults: &[kanat_flow::Diagnostic]) -> Error {
+    let details: Vec<_> = faults.iter().map(|fault| FieldError::new(&fault.path, &fault.message)).collect();
+    match faults {
+        [only] => Error::field(&only.path, &only.message),
+        many => Error::invalid(format!("the answer is wrong in {} places", many.len()), details),
+    }
+}
+
+/// The texts that an answer is made of.
+pub fn response_texts(texts: &Texts) -> ResponseTexts<'_> {
+    ResponseTexts {
+        mapping: texts.response_mapping.as_deref(),
+        status: texts.response_status.as_deref(),
+        headers: texts.response_headers.as_deref(),
+    }
+}
+
+/// The API, and its version of that label.
+async fn labelled(
+    db: &mut Db,
+    caller: &Caller,
+    id: &PublishedApiId,
+    label: &str,
+    if_match: &IfMatch,
+) -> Result<(PublishedApi, Version), Error> {
+    let api = existing(db, caller, id).await?;
+    if_match.check(api.revision)?;
+    let versions = version::list(db, id).await?;
+    let found = versions.into_iter().find(|version| version_label(version.number) == label);
+    let missing = || Error::new(Code::NotFound, format!("published API {:?} has no version {label:?}", api.name));
+    let found = found.ok_or_else(missing)?;
+    Ok((api, found))
+}
+
+async fn finish(
+    mut change: Change<'_>,
+    app: &App,
+    mut api: PublishedApi,
+    number: u32,
+) -> Result<Changed<SeenVersion>, Error> {
+    api.updated_at = Timestamp::now();
+    published_api::update(change.db(), &mut api).await?;
+    let seen = publish::api(&mut change, app, api).await?;
+    let version = seen.versions.iter().find(|version| version.number == number).cloned();
+    let version = version.ok_or_else(Error::internal)?;
+    change.commit(SeenVersion { seen, version }).await
+}
+
+/// 00:00 UTC of a day written as `YYYY-MM-DD`.
+fn date(text: &str) -> Option<Timestamp> {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    if shape != "0000-00-00" {
+        return None;
+    }
+    Timestamp::parse(&format!("{text}T00:00:00Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sunset_is_a_day() {
+        assert_eq!(date("2026-12-31").unwrap().to_string(), "2026-12-31T00:00:00.000Z");
+        assert_eq!(date("1999-01-01").unwrap().to_string(), "1999-01-01T00:00:00.000Z");
+        assert!(date("2028-02-29").is_some());
+        for wrong in ["", "2026-02-30", "2026-13-01", "31.12.2026", "2026-12-31T00:00:00Z", "26-12-31", "tomorrow"] {
+            assert_eq!(date(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Consumer keys between the wire and the use-cases.
+
+use kanat_model::Timestamp;
+use kanat_model::id::{ConsumerKeyId, PublishedApiId};
+use kanat_proto::v1 as wire;
+use kanat_store::consumer_key::ConsumerKey;
+
+use crate::app::consumer_key::{Limits, Made, Seen, Update};
+
+pub fn new(request: wire::CreateConsumerKeyRequest) -> (PublishedApiId, String, Limits) {
+    let wire::CreateConsumerKeyRequest { id, consumer, rate_limit_per_second, daily_limit } = request;
+    (id.into(), consumer, Limits { per_second: rate_limit_per_second, daily: daily_limit })
+}
+
+pub fn update(request: wire::UpdateConsumerKeyRequest) -> (PublishedApiId, ConsumerKeyId, Update) {
+    let wire::UpdateConsumerKeyRequest { id, key_id, status, rate_limit_per_second, daily_limit } = request;
+    let limits = Limits { per_second: rate_limit_per_second, daily: daily_limit };
+    (id.into(), key_id.into(), Update { status, limits })
+}
+
+/// A key with its text.
+pub fn made(made: Made) -> wire::ConsumerKey {
+    let created_at = made.key.created_at;
+    wire::ConsumerKey { key: Some(made.text.expose().clone()), ..key(made.key, created_at) }
+}
+
+/// A key without its text, as it is at `now`, and how it was used.
+pub fn seen(seen: Seen, now: Timestamp) -> wire::ConsumerKey {
+    let key = key(seen.key, now);
+    match seen.usage {
+        Some(usage) => wire::ConsumerKey {
+            request_count: usage.request_count,
+            last_used_at: Some(usage.last_used_at.to_string()),
+            ..key
+        },
+        None => key,
+    }
+}
+
+fn key(key: ConsumerKey, now: Timestamp) -> wire::ConsumerKey {
+    wire::ConsumerKey {
+        id: key.id.into_string(),
+        api_id: key.api_id.into_string(),
+        consumer: key.consumer,
+        prefix: key.prefix,
+        status: key.standing.status(now).as_str().to_owned(),
+        rate_limit_per_second: key.rate_limit_per_second,
+        daily_limit: key.daily_limit,
+        created_at: key.created_at.to_string(),
+        expires_at: key.standing.expires_at.map(|at| at.to_string()),
+        revoked_at: key.standing.revoked_at.map(|at| at.to_string()),
+        rotated_from: key.rotated_from.map(ConsumerKeyId::into_string),
+        request_count: 0,
+        last_used_at: None,
+        key: None,
+    }
+}

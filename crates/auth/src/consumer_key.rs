@@ -1,0 +1,31 @@
+//! Consumer keys, `kanat_ck_<consumer>_<random>`: what opens a published API; shown once, kept as SHA-256.
+
+use kanat_model::Secret;
+
+use crate::key::{NewKey, sha256};
+use crate::random_token;
+
+/// What every consumer key begins with.
+pub const PREFIX: &str = "kanat_ck_";
+
+/// A new key of 256 random bits for the consumer of this label; all before those bits is its prefix.
+pub fn generate(consumer: &str) -> NewKey {
+    let prefix = format!("{PREFIX}{consumer}_");
+    let text = format!("{prefix}{}", random_token());
+    NewKey { sha256: sha256(&text), prefix, text: Secret::new(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_its_consumer_and_hides_the_rest() {
+        let (key, other) = (generate("acme"), generate("acme"));
+        assert_eq!(key.prefix, "kanat_ck_acme_");
+        let random = key.text.expose().strip_prefix("kanat_ck_acme_").unwrap();
+        assert_eq!(random.len(), 43);
+        assert_eq!(sha256(key.text.expose()), key.sha256);
+        assert_ne!(key.sha256, other.sha256);
+    }
+}

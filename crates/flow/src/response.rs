@@ -1,0 +1,54 @@
+//! What builds the answer of a published API: a body, a status, headers. They come as JSON, stand beside the flow and see
+//! what it has run: the payload, its steps, the target's answer.
+
+use kanat_proto::plan::v1 as plan;
+
+use crate::definition::{Named, Referenced};
+use crate::diagnostic::Diagnostic;
+use crate::names::{self, Names};
+
+/// The JSON texts of an answer; what is left out is as the flow gives it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResponseTexts<'t> {
+    /// An object from fields to expressions, or a text: an expression or a template.
+    pub mapping: Option<&'t str>,
+    /// A number, or a text: an expression that gives one.
+    pub status: Option<&'t str>,
+    /// An object from header names to texts that may be templates.
+    pub headers: Option<&'t str>,
+}
+
+/// An answer that is right in itself.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub(crate) plan: plan::ResponseMapping,
+    pub(crate) references: Vec<(Referenced, Named)>,
+}
+
+impl Response {
+    /// As nodes get it; none when the flow's own output is the answer.
+    pub fn to_plan(&self) -> Option<plan::ResponseMapping> {
+        let plan::ResponseMapping { body, status, headers } = &self.plan;
+        let says_something = body.is_some() || !status.is_empty() || !headers.is_empty();
+        says_something.then(|| self.plan.clone())
+    }
+
+    /// The names of the lookup tables that it reads.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.named(Referenced::Table)
+    }
+
+    /// The names of the adapters that it calls.
+    pub fn adapters(&self) -> impl Iterator<Item = &str> {
+        self.named(Referenced::Adapter)
+    }
+
+    /// What it names and the environment lacks.
+    pub fn check_names(&self, names: &dyn Names) -> Vec<Diagnostic> {
+        self.references.iter().filter_map(|(kind, named)| names::reference(*kind, named, names)).collect()
+    }
+
+    fn named(&self, wanted: Referenced) -> impl Iterator<Item = &str> {
+        self.references.iter().filter(move |(kind, _)| *kind == wanted).map(|(_, named)| named.name.as_str())
+    }
+}

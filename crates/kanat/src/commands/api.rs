@@ -1,0 +1,269 @@
+//! `kanat api`: flows as endpoints that consumers call.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use kanat_model::Secret;
+use reqwest::Method;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Page, Session, given, input};
+use crate::cli::secret;
+use crate::client::name::{API, segment};
+use crate::exit::usage;
+use crate::output::table::{self, Column};
+use crate::output::{self, Json};
+
+/// What can be done with published APIs. An API is named by its id or its name.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Publish a flow that has the trigger api.
+    Create(Box<Create>),
+    /// List the published APIs of the environment.
+    List {
+        /// Looks into name, description and path.
+        #[arg(long)]
+        search: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show one published API with its versions.
+    Show { api: String },
+    /// Print the OpenAPI document of a published API.
+    Document { api: String },
+    /// Call a published API, as its consumers do.
+    Call(Call),
+    /// Take a published API out of service, with its keys.
+    Delete { api: String },
+}
+
+/// What to publish, and where.
+#[derive(Args)]
+pub struct Create {
+    /// Name or id of the flow.
+    flow: String,
+    /// Such as `orders/{id}`.
+    path: String,
+    /// [default: method and path]
+    #[arg(long)]
+    name: Option<String>,
+    #[arg(long)]
+    description: Option<String>,
+    /// GET, POST, PUT, PATCH or DELETE.
+    #[arg(long, default_value = "POST")]
+    method: String,
+    /// `api_key`, `oauth2` or `none`.
+    #[arg(long, default_value = "api_key")]
+    auth: String,
+    /// JSON file with `issuer`, `audience`, `jwksUrl` and `scopes`.
+    #[arg(long)]
+    oauth2: Option<String>,
+    /// `strict` or `lenient`.
+    #[arg(long, default_value = "strict")]
+    validation: String,
+    /// How long a call waits for the flow, such as `30s`.
+    #[arg(long)]
+    deadline: Option<String>,
+    #[command(flatten)]
+    content: Content,
+}
+
+/// What a version takes and answers.
+#[derive(Args)]
+pub struct Content {
+    /// JSON file with the schema of requests; `-` is standard input.
+    #[arg(long)]
+    schema: Option<String>,
+    /// JSON file with the schema of answers; with one, calls wait for the flow.
+    #[arg(long)]
+    response_schema: Option<String>,
+    /// JSON file with the mapping block of answers.
+    #[arg(long, conflicts_with = "response")]
+    response_mapping: Option<String>,
+    /// What builds the answer: an expression or a template.
+    #[arg(long)]
+    response: Option<String>,
+}
+
+impl Content {
+    /// The members of a request; that of the request schema has this name.
+    pub fn members(&self, schema: &'static str) -> Result<Vec<(&'static str, Box<RawValue>)>> {
+        let mut members = Vec::new();
+        let files = [
+            (schema, &self.schema),
+            ("responseSchema", &self.response_schema),
+            ("responseMapping", &self.response_mapping),
+        ];
+        for (name, file) in files {
+            if let Some(file) = file {
+                members.push((name, input::json(file)?));
+            }
+        }
+        if let Some(text) = &self.response {
+            members.push(("responseMapping", to_raw_value(text)?));
+        }
+        Ok(members)
+    }
+}
+
+/// What to call, and with what.
+#[derive(Args)]
+pub struct Call {
+    api: String,
+    /// A version such as `v1` [default: the current one].
+    #[arg(long)]
+    version: Option<String>,
+    /// A consumer key, or a token of the issuer that the API names.
+    #[arg(long, env = "KANAT_CONSUMER_KEY", hide_env_values = true, value_parser = secret)]
+    key: Option<Secret<String>>,
+    /// JSON file with the body; `-` is standard input [default: null].
+    #[arg(long)]
+    data: Option<String>,
+    /// A parameter of the path, or of the query of GET and DELETE, as NAME=VALUE.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    params: Vec<(String, String)>,
+}
+
+const COLUMNS: [Column; 7] = [
+    ("NAME", "name"),
+    ("METHOD", "method"),
+    ("PATH", "path"),
+    ("FLOW", "flowName"),
+    ("AUTH", "authType"),
+    ("VERSION", "currentVersion"),
+    ("ID", "id"),
+];
+
+/// The columns of a list of versions.
+pub const VERSIONS: [Column; 5] =
+    [("VERSION", "version"), ("STATUS", "status"), ("SUNSET", "sunsetDate"), ("FLOW", "flowName"), ("URL", "url")];
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
+        match self {
+            Self::Create(create) => create.run(session).await,
+            Self::List { search, page } => {
+                let query = [page.query(), given([("search", &search)])].concat();
+                let answer = client.get(API.path, &query).await?;
+                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+            }
+            Self::Show { api } => {
+                let answer = client.get(&client.path(&API, &api).await?, &[]).await?;
+                session.print(&answer, whole)
+            }
+            Self::Document { api } => {
+                let path = client.path(&API, &api).await?;
+                let document = client.get(&format!("{path}/openapi.json"), &[]).await?;
+                output::line(&document.pretty())
+            }
+            Self::Call(call) => call.run(session).await,
+            Self::Delete { api } => {
+                client.delete(&client.path(&API, &api).await?).await?;
+                session.done(&format!("published API {api} is deleted"))
+            }
+        }
+    }
+}
+
+impl Create {
+    async fn run(self, session: &Session) -> Result<()> {
+        let mut body: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+        let texts = [
+            ("flowName", Some(&self.flow)),
+            ("path", Some(&self.path)),
+            ("name", self.name.as_ref()),
+            ("description", self.description.as_ref()),
+            ("method", Some(&self.method)),
+            ("authType", Some(&self.auth)),
+            ("validationMode", Some(&self.validation)),
+            ("deadline", self.deadline.as_ref()),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                body.insert(name, to_raw_value(text)?);
+            }
+        }
+        if let Some(file) = &self.oauth2 {
+            body.insert("oauth2", input::json(file)?);
+        }
+        body.extend(self.content.members("requestSchema")?);
+        let answer = session.client.post(API.path, &body).await?;
+        session.print(&answer, |answer| {
+            let (name, url) = (answer.text("name"), answer.text("url"));
+            let next = match answer.text("authType").as_str() {
+                "api_key" => format!("\nmake a key with `kanat key create {:?} CONSUMER`", name),
+                _ => String::new(),
+            };
+            format!("published API {name} is at {} {url}{next}", answer.text("method"))
+        })
+    }
+}
+
+impl Call {
+    async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
+        let api = client.get(&client.path(&API, &self.api).await?, &[]).await?;
+        let mut url = match &self.version {
+            None => api.text("url"),
+            Some(wanted) => {
+                let found = api.list("versions").iter().find(|version| version.text("version") == *wanted);
+                found.map(|version| version.text("url")).ok_or_else(|| {
+                    usage(format!("{} has no version {wanted}: `kanat version list` shows those there are", self.api))
+                })?
+            }
+        };
+        let mut query = Vec::new();
+        for (name, value) in self.params {
+            let place = format!("{{{name}}}");
+            if url.contains(&place) {
+                url = url.replace(&place, &segment(&value));
+            } else {
+                query.push((name, value));
+            }
+        }
+        if let Some((_, rest)) = url.split_once('{') {
+            let name = rest.split('}').next().unwrap_or(rest);
+            return Err(usage(format!("the path has the parameter {name}: give --param {name}=VALUE")));
+        }
+        let method = api.text("method");
+        let mut request = client.raw(Method::from_bytes(method.as_bytes())?, &url).query(&query);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose());
+        }
+        if !matches!(method.as_str(), "GET" | "DELETE") {
+            let data = self.data.as_deref().map_or_else(|| Ok(to_raw_value(&())?), input::json)?;
+            request = request.json(&data);
+        }
+        let text = client.send(request).await?.text().await?;
+        match Json::parse(&text) {
+            Ok(answer) => session.print(&answer, Json::pretty),
+            Err(_) => output::line(&text),
+        }
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let found = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    found.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "is not NAME=VALUE".to_owned())
+}
+
+fn whole(api: &Json) -> String {
+    let fields = [
+        ("Name", "name"),
+        ("Description", "description"),
+        ("Method", "method"),
+        ("Path", "path"),
+        ("Url", "url"),
+        ("Flow", "flowName"),
+        ("Auth", "authType"),
+        ("Validation", "validationMode"),
+        ("Deadline", "deadline"),
+        ("On timeout", "onTimeout"),
+        ("Id", "id"),
+        ("Updated", "updatedAt"),
+    ];
+    let versions = table::rows(api.list("versions"), &VERSIONS);
+    format!("{}\n{versions}", table::fields(api, &fields))
+}

@@ -1,0 +1,128 @@
+//! `kanat key`: what opens a published API to its consumers.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Page, Session, given};
+use crate::client::Client;
+use crate::client::name::{API, segment};
+use crate::exit::failure;
+use crate::output::Json;
+use crate::output::table::{self, Column};
+
+/// What the ids of keys begin with.
+const PREFIX: &str = "ck_";
+
+/// What can be done with consumer keys. A key is named by its id, or by its consumer: then it is the one in use.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a key; it shows here and nowhere else.
+    Create {
+        /// Name or id of the published API.
+        api: String,
+        /// Label of the consumer: letters, digits, `-`, `_` and `.`.
+        consumer: String,
+        /// Calls per second at most [default: no limit].
+        #[arg(long)]
+        rate: Option<u32>,
+        /// Calls per day, UTC, at most [default: no limit].
+        #[arg(long)]
+        daily: Option<u32>,
+    },
+    /// Make a key in the place of another one.
+    Rotate {
+        api: String,
+        key: String,
+        /// How long the old key is accepted beside the new one, such as `24h` [default: not at all].
+        #[arg(long)]
+        grace: Option<String>,
+    },
+    /// List the keys of a published API.
+    List {
+        api: String,
+        /// Only those of this consumer.
+        #[arg(long)]
+        consumer: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Refuse a key until it is let in again.
+    Suspend { api: String, key: String },
+    /// Let a suspended key in again.
+    Resume { api: String, key: String },
+    /// End a key at once and for good.
+    Revoke { api: String, key: String },
+}
+
+const COLUMNS: [Column; 8] = [
+    ("CONSUMER", "consumer"),
+    ("STATUS", "status"),
+    ("PER SECOND", "rateLimitPerSecond"),
+    ("PER DAY", "dailyLimit"),
+    ("REQUESTS", "requestCount"),
+    ("LAST USED", "lastUsedAt"),
+    ("EXPIRES", "expiresAt"),
+    ("ID", "id"),
+];
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
+        match self {
+            Self::Create { api, consumer, rate, daily } => {
+                let body = json!({ "consumer": consumer, "rateLimitPerSecond": rate, "dailyLimit": daily });
+                let answer = client.post(&keys(client, &api).await?, &body).await?;
+                session.print(&answer, shown_once)
+            }
+            Self::Rotate { api, key, grace } => {
+                let path = one(client, &api, &key).await?;
+                let answer = client.post(&format!("{path}/rotate"), &json!({ "gracePeriod": grace })).await?;
+                session.print(&answer, shown_once)
+            }
+            Self::List { api, consumer, page } => {
+                let query = [page.query(), given([("consumer", &consumer)])].concat();
+                let answer = client.get(&keys(client, &api).await?, &query).await?;
+                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+            }
+            Self::Suspend { api, key } => set_status(session, &api, &key, "inactive").await,
+            Self::Resume { api, key } => set_status(session, &api, &key, "active").await,
+            Self::Revoke { api, key } => {
+                client.delete(&one(client, &api, &key).await?).await?;
+                session.done(&format!("key {key} is revoked"))
+            }
+        }
+    }
+}
+
+async fn set_status(session: &Session, api: &str, key: &str, status: &str) -> Result<()> {
+    let path = one(&session.client, api, key).await?;
+    let answer = session.client.patch(&path, &json!({ "status": status })).await?;
+    session.print(&answer, |answer| format!("key {key} is {}", answer.text("status")))
+}
+
+async fn keys(client: &Client, api: &str) -> Result<String> {
+    Ok(format!("{}/keys", client.path(&API, api).await?))
+}
+
+/// The path of the key of that id, or of the newest key of that consumer that has not ended and is not about to.
+async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
+    let keys = keys(client, api).await?;
+    if key.starts_with(PREFIX) {
+        return Ok(format!("{keys}/{}", segment(key)));
+    }
+    let query = [("consumer", key.to_owned()), ("limit", "500".to_owned())];
+    let answer = client.get(&keys, &query).await?;
+    let lasting = |key: &&Json| !key.has("expiresAt") && !key.has("revokedAt");
+    let found = answer.list("data").iter().find(lasting).map(|key| key.text("id"));
+    let id = found.ok_or_else(|| {
+        failure(format!(
+            "no key of {api} in use is of the consumer {key:?}\n`kanat key list {api}` shows those there are"
+        ))
+    })?;
+    Ok(format!("{keys}/{}", segment(&id)))
+}
+
+fn shown_once(key: &Json) -> String {
+    format!("{}\nthis is the only time that the key shows: hand it to {} now", key.text("key"), key.text("consumer"))
+}

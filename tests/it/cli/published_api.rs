@@ -1,0 +1,44 @@
+//! `kanat api`, `kanat key` and `kanat version`: published, opened, called and ended from a shell.
+
+use kanat_tests::TestApp;
+use kanat_tests::cli::Cli;
+
+use crate::published_api::quote;
+
+#[tokio::test]
+async fn an_api_is_published_and_called_from_the_shell() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    let cli = Cli::of(&app);
+    let said = cli.run(&["api", "create", "quotes", "shops/{shop}/quotes", "--name", "quotes"]).await.expect();
+    assert!(said.contains("kanat key create \"quotes\""), "{said}");
+    assert!(cli.run(&["api", "list"]).await.expect().contains("shops/{shop}/quotes"));
+    let made = cli.run(&["key", "create", "quotes", "acme", "--rate", "5", "-o", "json"]).await.json();
+    assert_eq!(made["rateLimitPerSecond"], 5);
+    let key = made["key"].as_str().unwrap();
+
+    let call = ["api", "call", "quotes", "--param", "shop=a/b", "--key"];
+    let accepted = cli.run(&[&call[..], &[key, "-o", "json"]].concat()).await.json();
+    app.api.message_becomes(accepted["messageId"].as_str().unwrap(), "delivered").await;
+    cli.run(&[&call[..], &["kanat_ck_wrong"]].concat()).await.fails(1);
+    assert!(cli.run(&["api", "call", "quotes", "--key", key]).await.fails(2).contains("--param shop=VALUE"));
+
+    let rotated = cli.run(&["key", "rotate", "quotes", "acme", "--grace", "24h", "-o", "json"]).await.json();
+    assert_eq!(rotated["rotatedFrom"], made["id"]);
+    assert!(cli.run(&["key", "suspend", "quotes", "acme"]).await.expect().contains("inactive"));
+    assert!(cli.run(&["key", "resume", "quotes", "acme"]).await.expect().contains("active"));
+    cli.run(&["key", "revoke", "quotes", made["id"].as_str().unwrap()]).await.expect();
+    let keys = cli.run(&["key", "list", "quotes"]).await.expect();
+    assert!(keys.contains("inactive") && keys.contains("acme"), "{keys}");
+
+    let said = cli.run(&["version", "create", "quotes", "v2", "--response", "source"]).await.expect();
+    assert!(said.contains("/v2/shops/{shop}/quotes"), "{said}");
+    cli.run(&["version", "deprecate", "quotes", "v1", "--sunset", "2099-12-31"]).await.expect();
+    assert!(cli.run(&["version", "retire", "quotes", "v1"]).await.fails(1).contains("2099-12-31"));
+    cli.run(&["version", "retire", "quotes", "v1", "--force"]).await.expect();
+    assert!(cli.run(&["version", "list", "quotes"]).await.expect().contains("retired"));
+    assert!(cli.run(&["api", "show", "quotes"]).await.expect().contains("2099-12-31"));
+    assert!(cli.run(&["api", "document", "quotes"]).await.expect().contains("\"openapi\": \"3.1.0\""));
+    cli.run(&["api", "delete", "quotes"]).await.expect();
+    assert!(cli.run(&["api", "show", "quotes"]).await.fails(1).contains("kanat api list"));
+}
