@@ -21,6 +21,30 @@ const KNOWN: usize = 1_000;
 /// The kernel's signal for a process that has used up its time.
 const OUT_OF_TIME: i32 = 24;
 
+/// What a worker may take beyond its time on a core before it is killed.
+pub(crate) const GRACE: Duration = Duration::from_millis(800);
+
+/// How long an answer is waited for.
+struct Patience {
+    /// When it is looked whether the worker has had its time.
+    look: Instant,
+    /// When it is waited for no longer, whatever the machine had to do.
+    end: Instant,
+    allowed: Duration,
+}
+
+impl Patience {
+    /// Whether to go on waiting for a worker that was on a core for so long: the machine may have had no more for it.
+    fn goes_on(&mut self, used: Duration, now: Instant) -> bool {
+        let missing = self.allowed.saturating_sub(used);
+        if missing.is_zero() || now >= self.end {
+            return false;
+        }
+        self.look = (now + missing + GRACE).min(self.end);
+        true
+    }
+}
+
 /// A running worker. Dropped, it is killed.
 pub(crate) struct Process {
     child: Child,
@@ -63,7 +87,8 @@ impl Process {
         self.child.id()
     }
 
-    /// Runs a script, or only loads it, on at most `allowed` on a core and `wall` in all.
+    /// Runs a script, or only loads it, on at most `allowed` on a core and `wall` in all. It is not waited for as long as that
+    /// once it has had its time on a core.
     pub fn ask(
         &mut self,
         script: &Script,
@@ -71,13 +96,14 @@ impl Process {
         allowed: Duration,
         wall: Duration,
     ) -> Result<Answer, Broken> {
-        let end = Instant::now() + wall;
+        let now = Instant::now();
+        let mut patience = Patience { look: now + (allowed + GRACE).min(wall), end: now + wall, allowed };
         let allowed = u64::try_from(allowed.as_nanos()).unwrap_or(u64::MAX);
         let mut known = on.is_some() && self.known.contains(&script.hash);
         loop {
             let code = (!known).then_some(script.code.as_str());
             let frame = Request { allowed, hash: script.hash, code, on }.encode();
-            let answer = self.exchange(&frame, end).map_err(|error| self.broken(&error))?;
+            let answer = self.exchange(&frame, &mut patience).map_err(|error| self.broken(&error))?;
             let Some(answer) = Answer::decode(&answer) else {
                 return Err(Broken::Gone("the worker gave an answer that is none".to_owned()));
             };
@@ -94,33 +120,37 @@ impl Process {
         }
     }
 
-    fn exchange(&mut self, frame: &[u8], end: Instant) -> io::Result<Vec<u8>> {
+    fn exchange(&mut self, frame: &[u8], patience: &mut Patience) -> io::Result<Vec<u8>> {
         let mut rest = frame;
         while !rest.is_empty() {
             match self.input.write(rest) {
                 Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.input, PollFlags::OUT, end)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(&self.input, PollFlags::OUT, patience)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         let mut length = [0; 4];
-        self.read(&mut length, end)?;
+        self.read(&mut length, patience)?;
         let length = u32::from_le_bytes(length) as usize;
         if length > LARGEST {
             return Err(io::Error::other("the worker gave an answer beyond all bounds"));
         }
         let mut answer = vec![0; length];
-        self.read(&mut answer, end)?;
+        self.read(&mut answer, patience)?;
         Ok(answer)
     }
 
-    fn read(&mut self, mut buffer: &mut [u8], end: Instant) -> io::Result<()> {
+    fn read(&mut self, mut buffer: &mut [u8], patience: &mut Patience) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.output.read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => buffer = &mut buffer[read..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.output, PollFlags::IN, end)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(&self.output, PollFlags::IN, patience)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -130,7 +160,7 @@ impl Process {
 
     fn broken(&mut self, error: &io::Error) -> Broken {
         if error.kind() == io::ErrorKind::TimedOut {
-            let used = on_core(self.id()).map(|used| used.saturating_sub(self.used));
+            let used = self.on_core();
             self.end();
             return Broken::Late { on_core: used };
         }
@@ -139,6 +169,25 @@ impl Process {
             Some(OUT_OF_TIME) => Broken::OutOfTime,
             _ => Broken::Gone(status.map_or_else(|| error.to_string(), |status| status.to_string())),
         }
+    }
+
+    /// Waits until the pipe can be used, or fails with `TimedOut`.
+    fn wait(&self, pipe: &impl AsFd, what: PollFlags, patience: &mut Patience) -> io::Result<()> {
+        let now = Instant::now();
+        if now >= patience.look && !self.on_core().is_some_and(|used| patience.goes_on(used, now)) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let left = patience.look.saturating_duration_since(now);
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(pipe, what)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How long it has been on a core since its last answer.
+    fn on_core(&self) -> Option<Duration> {
+        on_core(self.id()).map(|used| used.saturating_sub(self.used))
     }
 
     /// Kills what is still there, and gives how it ended: by itself, if it was gone already.
@@ -151,19 +200,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-/// Waits until the pipe can be used, or fails with `TimedOut`.
-fn wait(pipe: &impl AsFd, what: PollFlags, end: Instant) -> io::Result<()> {
-    let left = end.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-    match poll(&mut [PollFd::new(pipe, what)], Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 

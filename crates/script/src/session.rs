@@ -6,14 +6,12 @@ use kanat_telemetry::metrics;
 
 use crate::failure::{Failure, Kind};
 use crate::pool::Permit;
-use crate::process::{Broken, Process};
+use crate::process::{Broken, GRACE, Process};
 use crate::script::Script;
 use crate::wire::{Answer, Log, Outcome};
 
-/// What a worker may take beyond its time on a core before it is killed.
-const GRACE: Duration = Duration::from_millis(800);
-/// A worker that was killed after less of its time than this had no core: that was not its code's doing.
-const STARVED: u32 = 10;
+/// How many times its time on a core a worker is waited for while it gets none.
+const PATIENCE: u32 = 5;
 
 /// One worker for a while; the pool has it back when this is dropped.
 pub struct Session {
@@ -35,7 +33,7 @@ pub struct Called {
 impl Session {
     pub(crate) fn new(permit: Permit) -> Self {
         let cpu = permit.options().limits.cpu;
-        Self { process: None, permit, left: (cpu, cpu + GRACE) }
+        Self { process: None, permit, left: (cpu, cpu * PATIENCE + GRACE) }
     }
 
     /// Goes on with what another session of the same message has left of its time.
@@ -104,12 +102,12 @@ impl Session {
                 Err(broken @ (Broken::Late { .. } | Broken::OutOfTime)) => {
                     metrics().adapter_kills.inc();
                     let starved = match broken {
-                        Broken::Late { on_core } => on_core.is_some_and(|used| used < self.left.0 / STARVED),
+                        Broken::Late { on_core } => on_core.is_some_and(|used| used < self.left.0),
                         Broken::OutOfTime | Broken::Gone(_) => false,
                     };
                     self.left = (Duration::ZERO, Duration::ZERO);
                     return Err(if starved {
-                        Failure::unavailable("its worker got no time on a core")
+                        Failure::unavailable("the machine was too busy to give it its time on a core")
                     } else {
                         self.out_of_time(" in a built-in function")
                     });
