@@ -19,6 +19,7 @@ use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
 use crate::plans::{self, PlanClient, Plans};
 use crate::poll::Poller;
+use crate::published::{Issuers, Limiter};
 use crate::service::{Service, Shared};
 
 /// Requests that one target is sent at once, and messages in memory behind them.
@@ -88,6 +89,7 @@ impl DataPlane {
         sealer: Arc<Sealer>,
     ) -> Self {
         let plans = Plans::new(Arc::clone(&log));
+        let issuers = Issuers::new(outbound.clone());
         let polled = outbound.with_max_response(options.poll_answer);
         let pipeline = Pipeline::new(&pipeline_options(&options), Arc::clone(&log), plans.clone(), outbound);
         let poller = Poller {
@@ -97,6 +99,7 @@ impl DataPlane {
             lease: options.lease,
             build: options.build.clone(),
         };
+        let limiter = Arc::new(Limiter::new(Arc::clone(&log), options.node_id.clone()));
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
         let client = plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
@@ -105,9 +108,10 @@ impl DataPlane {
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
         tasks.spawn(poller.run(stop_polls.clone()));
+        tasks.spawn(Arc::clone(&limiter).run(stop.clone()));
         pipeline.start();
         let admission = Admission::new(options.body_limit, options.memory);
-        let shared = Shared { plans, pipeline, admission, leaving: CancellationToken::new() };
+        let shared = Shared { plans, pipeline, admission, limiter, issuers, leaving: CancellationToken::new() };
         Self { shared: Arc::new(shared), drain_requests, stop_polls, stop, tasks }
     }
 

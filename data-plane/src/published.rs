@@ -8,6 +8,8 @@ mod cors;
 mod host;
 mod input;
 mod keys;
+mod limit;
+mod oauth2;
 mod path;
 mod repeat;
 mod route;
@@ -25,6 +27,8 @@ use tokio::time::Instant;
 pub(crate) use api::Api;
 pub(crate) use host::{Host, Hosts};
 pub(crate) use keys::{Key, Keys};
+pub(crate) use limit::Limiter;
+pub(crate) use oauth2::Issuers;
 pub(crate) use routes::Routes;
 
 use crate::error::Refusal;
@@ -32,6 +36,7 @@ use crate::ingress::{receive, webhook};
 use crate::pipeline::Accepted;
 use crate::plans::{Runnable, Snapshot};
 use crate::service::Shared;
+use limit::Standing;
 use repeat::Sent;
 use route::{Route, Target};
 
@@ -64,8 +69,12 @@ where
     let origin = parts.headers.get(header::ORIGIN).cloned();
     let is_head = parts.method == Method::HEAD;
     let accepted = coding::Accepted::of(&parts.headers);
-    let response = answer(shared, &snapshot, &target, parts, incoming).await.unwrap_or_else(refused);
-    let mut response = accepted.encode(response).await;
+    let mut standing = None;
+    let answered = answer(shared, &snapshot, &target, &mut standing, parts, incoming).await;
+    let mut response = accepted.encode(answered.unwrap_or_else(refused)).await;
+    if let Some(standing) = standing {
+        standing.write(response.headers_mut());
+    }
     target.mark(response.headers_mut());
     cors::mark(target.api.cors.as_ref(), origin.as_ref(), response.headers_mut());
     if is_head { without_body(response) } else { response }
@@ -75,6 +84,7 @@ async fn answer<B>(
     shared: &Shared,
     snapshot: &Snapshot,
     target: &Target,
+    standing: &mut Option<Standing>,
     mut parts: Parts,
     incoming: B,
 ) -> Result<Response<Body>, Refusal>
@@ -85,11 +95,12 @@ where
     let deadline = Instant::now() + target.api.deadline;
     target.check_state()?;
     let now = Timestamp::now();
-    let caller = access::let_in(target, &mut parts.headers, now)?;
+    let caller = access::let_in(&shared.issuers, target, &mut parts.headers, now).await?;
     if shared.pipeline.is_draining() {
         return Err(Refusal::draining());
     }
     receive::bound_headers(&parts.headers)?;
+    *standing = access::count(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
     let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;

@@ -18,7 +18,7 @@ use crate::error::Refusal;
 use crate::ingress::{Admission, webhook};
 use crate::pipeline::Pipeline;
 use crate::plans::Plans;
-use crate::published;
+use crate::published::{self, Issuers, Limiter};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LIMIT: usize = 128;
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub plans: Plans,
     pub pipeline: Arc<Pipeline>,
     pub admission: Admission,
+    pub limiter: Arc<Limiter>,
+    pub issuers: Issuers,
     /// Cancelled when the node serves on, but not for long.
     pub leaving: CancellationToken,
 }

@@ -11,4 +11,4 @@ mod node;
 mod property;
 mod published;
 mod steps;
-mod target;
+pub(crate) mod target;

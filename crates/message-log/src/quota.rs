@@ -36,6 +36,8 @@ pub struct Exchange {
     pub node: NodeId,
     /// Shares belong to one boot of a node: they end when another boot of it asks for the same key.
     pub owner: BootId,
+    /// How long ago the boot began: by then every earlier one had ended.
+    pub boot_age: Duration,
     /// Grows with every exchange of the owner. One whose outcome is not known is sent again under the same number.
     pub turn: i64,
     /// At most [`MOST_ASKS`], each of another key.
@@ -50,8 +52,9 @@ pub struct Ask {
     pub per_second: u32,
     /// Calls per UTC day; 0 for no limit.
     pub per_day: u64,
-    /// Calls that wait to be let in.
+    /// Calls that wait to be let in, and how many of them bring a token of the node's own.
     pub calls: u32,
+    pub own: u32,
     /// The share of the bucket that the node still holds, and the tokens that it gives back with the rest, in millionths.
     pub held: u32,
     pub tokens_back: u64,
@@ -77,6 +80,7 @@ impl Ask {
             per_second,
             per_day,
             calls: 0,
+            own: 0,
             held: 0,
             tokens_back: 0,
             wanted: None,

@@ -1,12 +1,15 @@
 //! Who calls: what a request has to show is checked and taken off, so that no flow sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_model::Timestamp;
 
 use super::api::Auth;
-use super::keys::{Key, Refused};
+use super::keys::{Key, Refused, bearer};
+use super::limit::{Limited, Limiter, Standing};
+use super::oauth2::{self, Issuers, Subject};
 use super::route::Target;
 use crate::error::Refusal;
 
@@ -14,6 +17,8 @@ use crate::error::Refusal;
 pub(crate) enum Caller {
     Anyone,
     Key(Arc<Key>),
+    /// Of a token of the API's issuer.
+    Subject(Subject),
 }
 
 impl Caller {
@@ -21,7 +26,8 @@ impl Caller {
     pub fn id(&self) -> &str {
         match self {
             Self::Anyone => "",
-            Self::Key(key) => &key.id,
+            Self::Key(key) => key.id.as_str(),
+            Self::Subject(subject) => &subject.name,
         }
     }
 
@@ -30,21 +36,49 @@ impl Caller {
         match self {
             Self::Anyone => None,
             Self::Key(key) => Some(&key.consumer),
+            Self::Subject(subject) => Some(&subject.name).filter(|name| !name.is_empty()).map(String::as_str),
         }
     }
 }
 
 /// The caller, when the API lets it in.
-pub(crate) fn let_in(target: &Target, headers: &mut HeaderMap, now: Timestamp) -> Result<Caller, Refusal> {
+pub(crate) async fn let_in(
+    issuers: &Issuers,
+    target: &Target,
+    headers: &mut HeaderMap,
+    now: Timestamp,
+) -> Result<Caller, Refusal> {
     let caller = match &target.api.auth {
         Auth::Anyone => return Ok(Caller::Anyone),
         Auth::ConsumerKey => match target.environment.keys.find(&target.api.id, headers, now) {
             Ok(key) => Caller::Key(Arc::clone(key)),
             Err(refused) => return Err(unauthenticated(refused)),
         },
+        Auth::OAuth2(issuer) => {
+            let token = bearer(headers).ok_or_else(no_token)?;
+            Caller::Subject(issuers.verify(issuer, token, now).await.map_err(|refused| unproved(&refused))?)
+        }
     };
     headers.remove(header::AUTHORIZATION);
     Ok(caller)
+}
+
+/// Counts the call, and says where its key stands; nothing of a caller that has no key.
+pub(crate) async fn count(limiter: &Limiter, caller: &Caller) -> Result<Option<Standing>, Refusal> {
+    match caller {
+        Caller::Anyone | Caller::Subject(_) => Ok(None),
+        Caller::Key(key) => match limiter.admit(&key.id, key.limits).await {
+            Ok(standing) => Ok(Some(standing)),
+            Err(limited) => Err(beyond(&limited)),
+        },
+    }
+}
+
+fn beyond(limited: &Limited) -> Refusal {
+    let mut headers = HeaderMap::new();
+    limited.write(&mut headers);
+    let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, limited.message());
+    headers.iter().fold(refusal, |refusal, (name, value)| refusal.with(name.clone(), value.clone()))
 }
 
 fn unauthenticated(refused: Refused) -> Refusal {
@@ -53,4 +87,22 @@ fn unauthenticated(refused: Refused) -> Refusal {
         Refused::Invalid => "Bearer realm=\"api\", error=\"invalid_token\"",
     });
     Refusal::new(StatusCode::UNAUTHORIZED, refused.to_string()).with(header::WWW_AUTHENTICATE, challenge)
+}
+
+fn no_token() -> Refusal {
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "an access token is needed, as a bearer token");
+    refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"api\""))
+}
+
+fn unproved(refused: &oauth2::Refused) -> Refusal {
+    let (status, error, scope) = match refused {
+        oauth2::Refused::Unreachable => return Refusal::unavailable(refused.to_string(), Duration::from_secs(5)),
+        oauth2::Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "invalid_token", String::new()),
+        oauth2::Refused::Scope(scopes) => {
+            (StatusCode::FORBIDDEN, "insufficient_scope", format!(", scope=\"{scopes}\""))
+        }
+    };
+    let challenge = HeaderValue::from_str(&format!("Bearer realm=\"api\", error=\"{error}\"{scope}"));
+    let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer realm=\"api\""));
+    Refusal::new(status, refused.to_string()).with(header::WWW_AUTHENTICATE, challenge)
 }

@@ -39,6 +39,7 @@ pub(crate) struct Api {
 pub(crate) enum Auth {
     Anyone,
     ConsumerKey,
+    OAuth2(v1::OAuth2),
 }
 
 #[derive(Debug)]
@@ -99,7 +100,7 @@ impl Api {
             id: plan.id,
             method: method.ok_or_else(|| format!("{:?} is no method of a published API", plan.method))?,
             path: Path::parse(&plan.path)?,
-            auth: Auth::compile(&plan.auth)?,
+            auth: Auth::compile(&plan.auth, plan.oauth2)?,
             strict: plan.strict,
             versions,
             deadline: if plan.deadline_ms == 0 { DEADLINE } else { Duration::from_millis(plan.deadline_ms) },
@@ -127,11 +128,16 @@ impl Api {
 }
 
 impl Auth {
-    fn compile(kind: &str) -> Result<Self, String> {
-        match kind {
-            "none" => Ok(Self::Anyone),
-            "api_key" => Ok(Self::ConsumerKey),
-            other => Err(format!("{other:?} is no way to authenticate consumers")),
+    fn compile(kind: &str, oauth2: Option<v1::OAuth2>) -> Result<Self, String> {
+        match (kind, oauth2) {
+            ("none", _) => Ok(Self::Anyone),
+            ("api_key", _) => Ok(Self::ConsumerKey),
+            // An empty audience would let in tokens that were made for others.
+            ("oauth2", Some(oauth2)) if !oauth2.issuer.is_empty() && !oauth2.audience.is_empty() => {
+                Ok(Self::OAuth2(oauth2))
+            }
+            ("oauth2", _) => Err("it is not said whose tokens are taken, and for which audience".to_owned()),
+            (other, _) => Err(format!("{other:?} is no way to authenticate consumers")),
         }
     }
 }

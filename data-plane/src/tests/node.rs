@@ -56,6 +56,12 @@ impl Node {
         Self::on_log(tempfile::tempdir().unwrap(), options, Control::new(), |_| {}).await.ready().await
     }
 
+    /// One of several on a log that they share.
+    pub async fn beside(log: Arc<dyn MessageLog>, name: &str, control: Control) -> Self {
+        let named = |options: &mut Options| options.node_id = NodeId::new(name);
+        Self::on(tempfile::tempdir().unwrap(), log, control, named).await.ready().await
+    }
+
     async fn on_log(
         folder: tempfile::TempDir,
         log: sqlite::Options,
@@ -63,7 +69,15 @@ impl Node {
         change: impl FnOnce(&mut Options),
     ) -> Self {
         let log = SqliteLog::open(&folder.path().join("messages.db"), log).await.unwrap();
-        let log: Arc<dyn MessageLog> = Arc::new(log);
+        Self::on(folder, Arc::new(log), control, change).await
+    }
+
+    async fn on(
+        folder: tempfile::TempDir,
+        log: Arc<dyn MessageLog>,
+        control: Control,
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
         let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
         let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
         let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());

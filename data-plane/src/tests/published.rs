@@ -1,6 +1,7 @@
 //! Calls of published APIs: addresses, versions, who is let in, what is taken, and what is answered.
 
 mod input;
+mod limits;
 mod versions;
 mod wait;
 

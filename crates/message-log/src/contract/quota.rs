@@ -1,5 +1,7 @@
 //! Promises about the limits of consumer keys.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
@@ -10,7 +12,8 @@ use crate::quota::TOKEN;
 use crate::{Ask, Exchange, Exchanged, Gain};
 
 fn exchange(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Exchange {
-    Exchange { node: subject.node.clone(), owner: subject.boot.clone(), turn, asks }
+    let (node, owner) = (subject.node.clone(), subject.boot.clone());
+    Exchange { node, owner, boot_age: Duration::ZERO, turn, asks }
 }
 
 async fn gains(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Vec<Gain> {

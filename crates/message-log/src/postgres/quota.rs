@@ -56,14 +56,14 @@ pub(super) async fn exchange(workers: &PgPool, exchange: &Exchange) -> Result<Ex
         tx = workers.begin().await?;
         ledgers = lock(&mut tx, &keys).await?;
     }
-    let Exchange { node, owner, turn, asks } = exchange;
+    let Exchange { node, owner, boot_age, turn, asks } = exchange;
     let turned = sqlx::query(TURN).bind(text(owner.as_str())).bind(turn).execute(&mut *tx).await?;
     if turned.rows_affected() == 0 {
         tx.rollback().await?;
         return Ok(Exchanged::Repeated);
     }
     let (now, nodes) = now_and_nodes(&mut tx).await?;
-    let asker = Asker { node, owner, now, nodes };
+    let asker = Asker { node, owner, now, begun: now.before(*boot_age), nodes };
     let (gains, texts): (Vec<Gain>, Vec<String>) = asks
         .iter()
         .zip(&keys)

@@ -56,6 +56,8 @@ pub struct Asker<'a> {
     pub owner: &'a BootId,
     /// By the store's clock.
     pub now: Timestamp,
+    /// When the boot began, by the same clock.
+    pub begun: Timestamp,
     /// Nodes that live.
     pub nodes: u32,
 }
@@ -89,10 +91,11 @@ impl Ledger {
         self.change_limit(ask.per_second);
         self.take_back(ask, asker.owner);
         let day_left = self.day_left(ask, now);
-        let by_tokens = if ask.per_second == 0 { u64::MAX } else { self.tokens / TOKEN };
+        let own = u64::from(ask.own);
+        let by_tokens = if ask.per_second == 0 { u64::MAX } else { self.tokens / TOKEN + own };
         let admitted = u64::from(ask.calls).min(by_tokens).min(day_left.unwrap_or(u64::MAX));
         if ask.per_second > 0 {
-            self.tokens -= admitted * TOKEN;
+            self.tokens -= admitted.saturating_sub(own) * TOKEN;
         }
         let (share, tokens, target) = self.divide(ask, asker, now);
         let allowance = day_left.map_or(0, |left| {
@@ -127,7 +130,9 @@ impl Ledger {
         self.leases = going;
         let mut held: u32 = ended.iter().map(|lease| lease.share).sum();
         for lease in ended {
-            self.refill(lease.until.min(now), held);
+            let replaced = lease.node == *asker.node && lease.owner != *asker.owner;
+            let until = if replaced { asker.begun.as_millis() } else { now };
+            self.refill(lease.until.min(until).min(now), held);
             held -= lease.share;
         }
         self.refill(now, 0);
@@ -193,7 +198,9 @@ impl Ledger {
         let added = target.min(first).saturating_sub(held).min(pool);
         let tokens = match pool {
             0 => 0,
-            pool => u64::try_from(u128::from(self.tokens) * u128::from(added) / u128::from(pool)).unwrap_or(0),
+            pool if pool == added => self.tokens,
+            // Whole ones: two halves would let nobody in.
+            pool => self.tokens / TOKEN * u64::from(added) / u64::from(pool) * TOKEN,
         };
         let share = held + added;
         self.tokens -= tokens;

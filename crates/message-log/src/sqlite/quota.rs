@@ -35,12 +35,12 @@ pub(super) const USAGE: &str = "
 SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value FROM json_each(?)) AND last_used_at > 0";
 
 pub(super) fn exchange(tx: &Transaction<'_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
-    let Exchange { node, owner, turn, asks } = exchange;
+    let Exchange { node, owner, boot_age, turn, asks } = exchange;
     if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
         return Ok(Effect::Exchanged(Exchanged::Repeated));
     }
     let nodes: u32 = tx.conn.prepare_cached(NODES)?.query_row([tx.now.as_millis()], |row| row.get(0))?;
-    let asker = Asker { node, owner, now: tx.now, nodes: nodes.max(1) };
+    let asker = Asker { node, owner, now: tx.now, begun: tx.now.before(*boot_age), nodes: nodes.max(1) };
     let gains = asks.iter().map(|ask| one(tx, ask, asker)).collect::<rusqlite::Result<_>>()?;
     Ok(Effect::Exchanged(Exchanged::Done { now: tx.now, nodes: asker.nodes, gains }))
 }

@@ -9,13 +9,16 @@ const MIDNIGHT: i64 = 20_478 * DAY_MS;
 struct Key {
     ledger: Ledger,
     now: i64,
+    /// When those that ask began.
+    begun: Timestamp,
     nodes: u32,
 }
 
 impl Key {
     fn new(per_second: u32) -> Self {
         let now = MIDNIGHT + 1_000;
-        Self { ledger: Ledger::new(per_second, Timestamp::from_millis(now)), now, nodes: 3 }
+        let begun = Timestamp::from_millis(now);
+        Self { ledger: Ledger::new(per_second, begun), now, begun, nodes: 3 }
     }
 
     fn asks(&mut self, name: &str, change: impl FnOnce(&mut Ask)) -> Gain {
@@ -27,7 +30,8 @@ impl Key {
         let now = Timestamp::from_millis(self.now);
         // As a store keeps it between one exchange and the next.
         self.ledger = Ledger::read(&self.ledger.write(), 0, now);
-        let gain = self.ledger.exchange(&ask, Asker { node: &node, owner: &owner, now, nodes: self.nodes });
+        let asker = Asker { node: &node, owner: &owner, now, begun: self.begun, nodes: self.nodes };
+        let gain = self.ledger.exchange(&ask, asker);
         assert!(self.ledger.tokens <= full(self.ledger.pool()), "{:?}", self.ledger);
         gain
     }
@@ -120,8 +124,21 @@ fn a_restarted_node_does_not_wait_for_its_former_self() {
     key.nodes = 1;
     assert_eq!(key.asks("a/1", |ask| ask.calls = 4).share, 10);
     key.now += 700;
+    key.begun = Timestamp::from_millis(key.now - 200);
     let gain = key.asks("a/2", |ask| ask.calls = 1);
-    assert_eq!((gain.admitted, gain.share, gain.tokens), (0, 10, 0), "nobody knows what the former one had left");
+    // Nobody knows what the former one had left.
+    assert_eq!((gain.admitted, gain.share, gain.tokens), (1, 10, TOKEN), "what came since it began");
+}
+
+#[test]
+fn a_share_that_ran_out_gains_for_all_only_since_then() {
+    let mut key = Key::new(10);
+    key.nodes = 1;
+    assert_eq!(key.asks("a", |ask| ask.calls = 1).share, 10);
+    key.now += 3_100;
+    key.nodes = 2;
+    let gain = key.asks("a", |ask| ask.held = 10);
+    assert_eq!((gain.share, gain.pool), (0, TOKEN), "a tenth of a second");
 }
 
 #[test]
@@ -172,6 +189,15 @@ fn calls_that_one_limit_refuses_do_not_count_for_the_other() {
     key.now += 60_000;
     let gain = key.asks("a", |ask| (ask.calls, ask.per_day) = (2, 2));
     assert_eq!((gain.admitted, gain.day_left, gain.pool), (0, 0, 2 * TOKEN));
+}
+
+#[test]
+fn calls_that_bring_a_token_need_none_of_the_others() {
+    let mut key = Key::new(3);
+    key.nodes = 1;
+    assert_eq!(key.asks("a", |ask| ask.calls = 1).tokens, 2 * TOKEN);
+    let gain = key.asks("a", |ask| (ask.held, ask.calls, ask.own, ask.per_day) = (3, 2, 2, 10));
+    assert_eq!((gain.admitted, gain.pool, gain.day_left), (2, 0, 8));
 }
 
 #[test]

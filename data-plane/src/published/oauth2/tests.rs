@@ -1,0 +1,270 @@
+//! Tokens of an issuer with real keys, whose key set comes over a real socket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeySize, PublicKeyComponents};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Response;
+use kanat_model::Timestamp;
+use kanat_net::egress::{LocalTargets, Policy};
+use kanat_net::outbound;
+use kanat_proto::plan::v1::OAuth2;
+use serde_json::{Value, json};
+
+use super::{Issuers, Refused, Subject};
+use crate::tests::target::Target;
+
+const NOW: Timestamp = Timestamp::from_millis(1_769_860_800_000);
+const EXP: i64 = 1_769_860_800 + 60;
+
+enum Key {
+    Rsa(RsaKeyPair),
+    Ec(EcdsaKeyPair),
+    Ed(Ed25519KeyPair),
+}
+
+impl Key {
+    fn rsa() -> Self {
+        Self::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).unwrap())
+    }
+
+    fn ec() -> Self {
+        Self::Ec(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap())
+    }
+
+    fn ed() -> Self {
+        Self::Ed(Ed25519KeyPair::generate().unwrap())
+    }
+
+    fn algorithm(&self) -> &'static str {
+        match self {
+            Self::Rsa(_) => "RS256",
+            Self::Ec(_) => "ES256",
+            Self::Ed(_) => "EdDSA",
+        }
+    }
+
+    fn jwk(&self, id: &str) -> Value {
+        let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        match self {
+            Self::Rsa(key) => {
+                let parts = PublicKeyComponents::<Vec<u8>>::from(key.public_key());
+                json!({"kty": "RSA", "kid": id, "use": "sig", "alg": "RS256", "n": text(&parts.n), "e": text(&parts.e)})
+            }
+            Self::Ec(key) => {
+                let point = key.public_key().as_ref();
+                json!({"kty": "EC", "kid": id, "crv": "P-256", "x": text(&point[1..33]), "y": text(&point[33..])})
+            }
+            Self::Ed(key) => json!({"kty": "OKP", "kid": id, "crv": "Ed25519", "x": text(key.public_key().as_ref())}),
+        }
+    }
+
+    fn sign(&self, text: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Rsa(key) => {
+                let mut signature = vec![0; key.public_modulus_len()];
+                key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature).unwrap();
+                signature
+            }
+            Self::Ec(key) => key.sign(&SystemRandom::new(), text).unwrap().as_ref().to_vec(),
+            Self::Ed(key) => key.sign(text).as_ref().to_vec(),
+        }
+    }
+
+    fn token(&self, id: &str, claims: &Value) -> String {
+        self.token_with(&json!({"alg": self.algorithm(), "typ": "JWT", "kid": id}), claims)
+    }
+
+    fn token_with(&self, header: &Value, claims: &Value) -> String {
+        let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        let signed = format!("{header}.{claims}");
+        let signature = URL_SAFE_NO_PAD.encode(self.sign(signed.as_bytes()));
+        format!("{signed}.{signature}")
+    }
+}
+
+/// An issuer that shows these keys, and counts how often it is asked for them.
+struct Issuer {
+    target: Target,
+    asked: Arc<AtomicUsize>,
+    issuers: Issuers,
+}
+
+impl Issuer {
+    async fn with(keys: Vec<Value>) -> Self {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let target = Target::answering(move |_, request| {
+            let host = request.headers["host"].to_str().unwrap();
+            let body = if request.path == "/.well-known/openid-configuration" {
+                json!({"issuer": format!("http://{host}"), "jwks_uri": format!("http://{host}/keys")})
+            } else {
+                counted.fetch_add(1, Ordering::SeqCst);
+                json!({"keys": keys})
+            };
+            Response::new(&*body.to_string().leak())
+        })
+        .await;
+        let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
+        let outbound = outbound::Client::new(policy, &outbound::Options::default()).unwrap();
+        Self { target, asked, issuers: Issuers::new(outbound) }
+    }
+
+    /// An API that takes its tokens.
+    fn api(&self) -> OAuth2 {
+        OAuth2 {
+            issuer: self.target.url.clone(),
+            jwks_url: String::new(),
+            audience: "orders".to_owned(),
+            scopes: vec!["orders:write".to_owned()],
+        }
+    }
+
+    /// What a good token says.
+    fn claims(&self) -> Value {
+        json!({"iss": self.target.url, "aud": "orders", "exp": EXP, "scope": "orders:read orders:write", "azp": "acme"})
+    }
+
+    async fn verify(&self, token: &str) -> Result<Subject, Refused> {
+        self.issuers.verify(&self.api(), token.as_bytes(), NOW).await
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_every_algorithm_that_is_taken_open_the_api() {
+    let keys = [Key::rsa(), Key::ec(), Key::ed()];
+    let mut set: Vec<Value> = keys.iter().map(|key| key.jwk(key.algorithm())).collect();
+    set.push(json!({"kty": "oct", "kid": "secret", "k": "c2VjcmV0"}));
+    set.push(json!({"kty": "EC", "kid": "other", "crv": "P-384", "x": "", "y": ""}));
+    let issuer = Issuer::with(set).await;
+    for key in &keys {
+        let by_id = key.token(key.algorithm(), &issuer.claims());
+        let without = key.token_with(&json!({"alg": key.algorithm()}), &issuer.claims());
+        for token in [by_id, without] {
+            assert_eq!(issuer.verify(&token).await, Ok(Subject { name: "acme".to_owned() }), "{}", key.algorithm());
+        }
+    }
+    assert_eq!(issuer.asked.load(Ordering::SeqCst), 1);
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_token_says_must_fit_the_api() {
+    let key = Key::ec();
+    let issuer = Issuer::with(vec![key.jwk("1")]).await;
+    let with = |name: &str, value: Value| {
+        let mut claims = issuer.claims();
+        match value {
+            Value::Null => drop(claims.as_object_mut().unwrap().remove(name)),
+            value => claims[name] = value,
+        }
+        key.token("1", &claims)
+    };
+    let good = [
+        ("aud", json!(["others", "orders"])),
+        ("nbf", json!(EXP - 60)),
+        ("scope", json!("orders:write")),
+        ("exp", json!(EXP - 59)),
+    ];
+    for (name, value) in good {
+        assert!(issuer.verify(&with(name, value.clone())).await.is_ok(), "{name} {value}");
+    }
+    let bad = [
+        ("exp", json!(EXP - 60)),
+        ("exp", Value::Null),
+        ("exp", json!("tomorrow")),
+        ("nbf", json!(EXP + 3_600)),
+        ("iss", json!("https://elsewhere.example")),
+        ("iss", Value::Null),
+        ("aud", json!("invoices")),
+        ("aud", Value::Null),
+    ];
+    for (name, value) in bad {
+        let refused = issuer.verify(&with(name, value.clone())).await;
+        assert!(matches!(refused, Err(Refused::Invalid(_))), "{name} {value}: {refused:?}");
+    }
+    for value in [Value::Null, json!("orders:read"), json!("orders:writes"), json!("")] {
+        let refused = issuer.verify(&with("scope", value)).await;
+        assert_eq!(refused, Err(Refused::Scope("orders:write".to_owned())));
+    }
+    let mut listed = issuer.claims();
+    listed["scope"] = Value::Null;
+    listed["scp"] = json!(["orders:write"]);
+    assert!(issuer.verify(&key.token("1", &listed)).await.is_ok());
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn forged_tokens_open_nothing() {
+    let (key, other) = (Key::rsa(), Key::rsa());
+    let issuer = Issuer::with(vec![key.jwk("1")]).await;
+    let claims = issuer.claims();
+    let good = key.token("1", &claims);
+    assert!(issuer.verify(&good).await.is_ok());
+    let (signed, signature) = good.rsplit_once('.').unwrap();
+    let (header, _) = signed.split_once('.').unwrap();
+    let mut raised = claims.clone();
+    raised["azp"] = json!("admin");
+    let raised = URL_SAFE_NO_PAD.encode(raised.to_string());
+    let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","kid":"1"}"#);
+    let payload = URL_SAFE_NO_PAD.encode(claims.to_string());
+    let modulus = key.jwk("1")["n"].as_str().unwrap().to_owned();
+    let hs256 = {
+        use hmac::{Hmac, KeyInit, Mac};
+        let head = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","kid":"1"}"#);
+        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(modulus.as_bytes()).unwrap();
+        mac.update(format!("{head}.{payload}").as_bytes());
+        format!("{head}.{payload}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+    };
+    let forged = [
+        other.token("1", &claims),
+        Key::ec().token("1", &claims),
+        format!("{header}.{raised}.{signature}"),
+        format!("{signed}."),
+        signed.to_owned(),
+        format!("{none}.{payload}."),
+        hs256,
+        key.token_with(&json!({"alg": "RS512", "kid": "1"}), &claims),
+        String::new(),
+        "a.b.c".to_owned(),
+        "x".repeat(20_000),
+    ];
+    for token in forged {
+        let refused = issuer.verify(&token).await;
+        assert!(matches!(refused, Err(Refused::Invalid(_))), "{token}: {refused:?}");
+    }
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn an_issuer_is_not_asked_for_every_key_that_nobody_knows() {
+    let (key, stranger) = (Key::ed(), Key::ed());
+    let issuer = Issuer::with(vec![key.jwk("1")]).await;
+    for number in 0..20 {
+        let refused = issuer.verify(&stranger.token(&format!("made up {number}"), &issuer.claims())).await;
+        assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    }
+    assert!(issuer.verify(&key.token("1", &issuer.claims())).await.is_ok());
+    assert_eq!(issuer.asked.load(Ordering::SeqCst), 1);
+    issuer.target.stop().await;
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be_had_are_nobodys_fault() {
+    let key = Key::ed();
+    let issuer = Issuer::with(Vec::new()).await;
+    assert_eq!(issuer.verify(&key.token("1", &issuer.claims())).await, Err(Refused::Unreachable));
+    let guarded = {
+        let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Refused));
+        Issuers::new(outbound::Client::new(policy, &outbound::Options::default()).unwrap())
+    };
+    let token = key.token("1", &issuer.claims());
+    assert_eq!(guarded.verify(&issuer.api(), token.as_bytes(), NOW).await, Err(Refused::Unreachable));
+    issuer.target.stop().await;
+}
