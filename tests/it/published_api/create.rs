@@ -94,6 +94,7 @@ async fn what_is_wrong_is_named() {
         (json!({"responseMapping": {"a": "steps.none.output"}}), "responseMapping.a"),
         (json!({"responseStatus": 99}), "responseStatus"),
         (json!({"responseHeaders": {"Connection": "close"}}), "responseHeaders.Connection"),
+        (json!({"responseHeaders": {"Expect": "100-continue"}}), "responseMapping"),
         (json!({"deadline": "1h"}), "deadline"),
         (json!({"onTimeout": "panic"}), "onTimeout"),
         (json!({"cors": {"origins": ["*"], "credentials": true}}), "cors.credentials"),

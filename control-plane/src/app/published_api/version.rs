@@ -1,5 +1,6 @@
 //! Versions of published APIs: each has its schemas, its flow and its answer; the former ones go on until they are ended.
 
+use kanat_engine::Answer;
 use kanat_flow::{ResponseTexts, parse_response};
 use kanat_model::id::PublishedApiId;
 use kanat_model::published_api::{MAX_VERSION, VersionStatus, version_label, version_number};
@@ -227,7 +228,14 @@ async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Res
     let response = parse_response(&response_texts(texts), Some(steps)).map_err(|faults| refused(&faults))?;
     let names = EnvironmentNames::load(db, &flow.environment_id).await?;
     let missing = response.check_names(&names);
-    if missing.is_empty() { Ok(()) } else { Err(refused(&missing)) }
+    if !missing.is_empty() {
+        return Err(refused(&missing));
+    }
+    // By the compiler that nodes have, too: one that refused it would refuse the whole API.
+    match response.to_plan().as_ref().map(Answer::compile) {
+        Some(Err(error)) => Err(Error::field("responseMapping", error.to_string())),
+        Some(Ok(_)) | None => Ok(()),
+    }
 }
 
 fn refused(faults: &[kanat_flow::Diagnostic]) -> Error {
