@@ -3,6 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId};
 use kanat_plan_stream::{HEARTBEAT, SILENCE};
@@ -20,11 +22,13 @@ pub struct Others {
     /// This control plane, as the others know it.
     own: BootId,
     nodes: Mutex<Vec<Node>>,
+    /// When the latest reading that succeeded began; held while one is under way.
+    read_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Default for Others {
     fn default() -> Self {
-        Self { own: BootId::generate(), nodes: Mutex::default() }
+        Self { own: BootId::generate(), nodes: Mutex::default(), read_at: tokio::sync::Mutex::default() }
     }
 }
 
@@ -34,12 +38,21 @@ impl Others {
         &self.own
     }
 
-    /// Reads anew what the others wrote down.
+    /// Reads anew what the others wrote down. Who asks while it is being read shares the next reading with all who do: a
+    /// hundred changes that wait for their nodes cost what one does.
     pub async fn refresh(&self, source: &Source) -> Result<(), Error> {
-        if source.is_shared() {
-            let nodes = source.nodes_elsewhere(&self.own, Timestamp::now().before(GONE)).await?;
-            *self.lock() = nodes.into_iter().map(Node::from_saved).collect();
+        if !source.is_shared() {
+            return Ok(());
         }
+        let asked_at = Instant::now();
+        let mut read_at = self.read_at.lock().await;
+        if read_at.is_some_and(|read_at| read_at >= asked_at) {
+            return Ok(());
+        }
+        let begun_at = Instant::now();
+        let nodes = source.nodes_elsewhere(&self.own, Timestamp::now().before(GONE)).await?;
+        *self.lock() = nodes.into_iter().map(Node::from_saved).collect();
+        *read_at = Some(begun_at);
         Ok(())
     }
 

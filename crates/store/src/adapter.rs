@@ -112,14 +112,6 @@ pub async fn list(
     Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
 }
 
-const NAMES: &str = "SELECT id, name FROM adapter WHERE environment_id = $1 AND deleted_at IS NULL ORDER BY name";
-
-/// Ids and names of all adapters of the environment.
-pub async fn names(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<(AdapterId, String)>, Error> {
-    let rows = sqlx::query(NAMES).bind(environment.as_str()).fetch_all(db).await?;
-    rows.iter().map(|row| Ok((row.id("id")?, row.text("name")?))).collect()
-}
-
 const UPDATE: &str = "UPDATE adapter SET name = $3, description = $4, kind = $5, code = $6, version = $7, updated_at = $8 \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 

@@ -20,6 +20,7 @@ pub mod flow_version;
 pub mod lookup_table;
 pub mod meta;
 mod migration;
+pub mod names;
 pub mod node;
 pub mod oauth_start;
 pub mod oauth_token;

@@ -98,14 +98,6 @@ pub async fn list(
     Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
 }
 
-const NAMES: &str = "SELECT id, name FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL ORDER BY name";
-
-/// Ids and names of all tables of the environment.
-pub async fn names(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<(LookupTableId, String)>, Error> {
-    let rows = sqlx::query(NAMES).bind(environment.as_str()).fetch_all(db).await?;
-    rows.iter().map(|row| Ok((row.id("id")?, row.text("name")?))).collect()
-}
-
 const MODIFIED: &str = "UPDATE lookup_table SET version = version + 1, updated_at = $2, \
     entries_count = (SELECT COUNT(*) FROM lookup_entry WHERE table_id = $1) \
     WHERE id = $1 AND deleted_at IS NULL RETURNING id, account_id, environment_id, name, description, version, \

@@ -37,9 +37,11 @@ pub(crate) trait Read {
     }
 
     fn hash(&self, column: &'static str) -> Result<[u8; 32], Error> {
-        let bytes = self.bytes(column)?;
-        let length = bytes.len();
-        bytes.try_into().map_err(|_| Error::Corrupt { column, value: format!("{length} bytes") })
+        hash_of(column, self.bytes(column)?)
+    }
+
+    fn optional_hash(&self, column: &'static str) -> Result<Option<[u8; 32]>, Error> {
+        self.optional_bytes(column)?.map(|bytes| hash_of(column, bytes)).transpose()
     }
 }
 
@@ -67,4 +69,9 @@ impl Read for AnyRow {
     fn optional_text(&self, column: &'static str) -> Result<Option<String>, Error> {
         Ok(self.try_get(column)?)
     }
+}
+
+fn hash_of(column: &'static str, bytes: Vec<u8>) -> Result<[u8; 32], Error> {
+    let length = bytes.len();
+    bytes.try_into().map_err(|_| Error::Corrupt { column, value: format!("{length} bytes") })
 }

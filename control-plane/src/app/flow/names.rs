@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use kanat_flow::{InstanceRef, Names};
 use kanat_model::Error;
 use kanat_model::id::{AdapterId, EnvironmentId, InstanceId, LookupTableId};
-use kanat_store::{Db, adapter, connector_instance, lookup_table};
+use kanat_store::Db;
+use kanat_store::names::{self, Named};
 
 /// The names of one environment, as they stood when they were loaded.
 #[derive(Debug, Default)]
@@ -17,14 +18,17 @@ pub struct EnvironmentNames {
 
 impl EnvironmentNames {
     pub async fn load(db: &mut Db, environment: &EnvironmentId) -> Result<Self, Error> {
-        let instances = connector_instance::names(db, environment)
-            .await?
-            .into_iter()
-            .map(|instance| (instance.name, InstanceRef { id: instance.id.into_string(), entry: instance.catalog_id }));
-        let instances = instances.collect();
-        let tables = lookup_table::names(db, environment).await?.into_iter().map(|(id, name)| (name, id)).collect();
-        let adapters = adapter::names(db, environment).await?.into_iter().map(|(id, name)| (name, id)).collect();
-        Ok(Self { instances, tables, adapters })
+        let mut names = Self::default();
+        for (name, named) in names::of(db, environment).await? {
+            match named {
+                Named::Instance { id, catalog_id } => {
+                    names.instances.insert(name, InstanceRef { id: id.into_string(), entry: catalog_id });
+                }
+                Named::Table(id) => drop(names.tables.insert(name, id)),
+                Named::Adapter(id) => drop(names.adapters.insert(name, id)),
+            }
+        }
+        Ok(names)
     }
 
     /// The id of the table with this name.

@@ -57,8 +57,8 @@ pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error>
 }
 
 const BUMP: &str = "UPDATE environment SET generation = generation + 1 WHERE id = $1 \
-    RETURNING generation - 1 AS generation, set_hash, set_hash_of";
-const HASH: &str = "SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
+    RETURNING generation - 1 AS generation, set_hash, set_hash_of, \
+    (SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0) AS hash";
 const HASHES: &str = "SELECT resource_id, hash FROM published WHERE environment_id = $1 AND removed = 0";
 const NOTE: &str = "UPDATE environment SET set_hash = $2, set_hash_of = $3 WHERE id = $1";
 
@@ -70,13 +70,12 @@ pub(super) async fn next(
     resource_id: &str,
     hash: Option<[u8; 32]>,
 ) -> Result<u64, Error> {
-    let before = read(&sqlx::query(BUMP).bind(environment.as_str()).fetch_one(&mut *db).await?)?;
+    let row = sqlx::query(BUMP).bind(environment.as_str()).bind(resource_id).fetch_one(&mut *db).await?;
+    let (before, former) = (read(&row)?, row.optional_hash("hash")?);
     let set_hash = match before.set_hash {
         Some(set_hash) => set_hash,
         None => whole(db, environment).await?,
     };
-    let former = sqlx::query(HASH).bind(environment.as_str()).bind(resource_id).fetch_optional(&mut *db).await?;
-    let former = former.map(|row| row.hash("hash")).transpose()?;
     let pairs = former.into_iter().chain(hash).map(Hash::from);
     let set_hash = pairs.fold(set_hash, |set_hash, hash| set_hash.toggled(resource_id, hash));
     let generation = before.generation + 1;

@@ -3,6 +3,7 @@
 use kanat_model::id::LookupTableId;
 use kanat_store::lookup_table::entry::Entry;
 use kanat_store::lookup_table::{self, LookupTable};
+use kanat_store::names::{self, Named};
 
 use crate::{NOW, TestStore};
 
@@ -49,8 +50,8 @@ async fn entries_are_counted_and_ordered_by_key(test: TestStore) {
     let found = lookup_table::entry::find(&mut tx, &table.id, "bond", 10).await.unwrap();
     assert_eq!(found, [entry("key 007", "Bond")]);
     assert_eq!(lookup_table::entry::find(&mut tx, &table.id, "", 3).await.unwrap(), all[..3]);
-    let names = lookup_table::names(&mut tx, &test.environment).await.unwrap();
-    assert_eq!(names, [(table.id.clone(), "countries".to_owned())]);
+    let names = names::of(&mut tx, &test.environment).await.unwrap();
+    assert_eq!(names, [("countries".to_owned(), Named::Table(table.id.clone()))]);
     assert!(lookup_table::delete(&mut tx, &test.environment, &table.id, NOW).await.unwrap());
     assert!(!lookup_table::delete(&mut tx, &test.environment, &table.id, NOW).await.unwrap());
 }
