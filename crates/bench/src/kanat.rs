@@ -12,7 +12,7 @@ use crate::report::{Delivery, Grouping, Row};
 use crate::target::Target;
 use crate::{load, order};
 
-const KEY: &str = "kanat_ak_bench_0123456789abcdefghijklmnopqrstuvwxyz";
+pub const KEY: &str = "kanat_ak_bench_0123456789abcdefghijklmnopqrstuvwxyz";
 
 pub async fn measure(binary: &Path, folder: &Path, connections: usize, length: Duration) -> Result<Row> {
     let start = Instant::now();
@@ -52,7 +52,7 @@ async fn set_up(base: &str, target_port: u16) -> Result<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the address is that of our own process")]
-async fn post(base: &str, path: &str, body: &Value) -> Result<Value> {
+pub async fn post(base: &str, path: &str, body: &Value) -> Result<Value> {
     let answer = reqwest::Client::new().post(format!("{base}{path}")).bearer_auth(KEY).json(body).send().await?;
     let status = answer.status();
     let text = answer.text().await?;

@@ -22,6 +22,17 @@ pub struct Outcome {
     pub latencies: Vec<u64>,
 }
 
+/// What each request is.
+#[derive(Clone)]
+pub struct Call {
+    pub path: String,
+    pub bearer: Option<String>,
+    /// The body, by its number and the nanoseconds since the start.
+    pub body: fn(u64, u64) -> String,
+    /// The status of an answer that is none but right.
+    pub status: u16,
+}
+
 /// Posts orders to `path` for `length`, over `connections`. Instants in the orders count from `start`.
 pub async fn run(
     address: SocketAddr,
@@ -30,11 +41,23 @@ pub async fn run(
     length: Duration,
     start: Instant,
 ) -> Result<Outcome> {
+    let call = Call { path: path.to_owned(), bearer: None, body: order::order, status: 202 };
+    run_calls(address, &call, connections, length, start).await
+}
+
+/// Posts what `call` says.
+pub async fn run_calls(
+    address: SocketAddr,
+    call: &Call,
+    connections: usize,
+    length: Duration,
+    start: Instant,
+) -> Result<Outcome> {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
     for connection in 0..connections {
         let first = connection as u64 * 1_000_000_000;
-        tasks.spawn(post(address, path.to_owned(), first, begun + length, start));
+        tasks.spawn(post(address, call.clone(), first, begun + length, start));
     }
     let mut latencies = Vec::new();
     while let Some(done) = tasks.join_next().await {
@@ -45,7 +68,7 @@ pub async fn run(
     Ok(Outcome { acked: latencies.len() as u64, elapsed, latencies })
 }
 
-async fn post(address: SocketAddr, path: String, first: u64, until: Instant, start: Instant) -> Result<Vec<u64>> {
+async fn post(address: SocketAddr, call: Call, first: u64, until: Instant, start: Instant) -> Result<Vec<u64>> {
     let stream = TcpStream::connect(address).await.context("cannot connect")?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -57,16 +80,17 @@ async fn post(address: SocketAddr, path: String, first: u64, until: Instant, sta
         if sent >= until {
             break;
         }
-        let body = order::order(number, nanos(sent - start));
-        let request = Request::post(&path)
-            .header("host", "bench")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))?;
+        let body = (call.body)(number, nanos(sent - start));
+        let mut request = Request::post(&call.path).header("host", "bench").header("content-type", "application/json");
+        if let Some(bearer) = &call.bearer {
+            request = request.header("authorization", format!("Bearer {bearer}"));
+        }
+        let request = request.body(Full::new(Bytes::from(body)))?;
         sender.ready().await?;
         let answer = sender.send_request(request).await?;
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
-        if status != 202 {
+        if status != call.status {
             bail!("the server answered {status}: {}", String::from_utf8_lossy(&body));
         }
         latencies.push(nanos(sent.elapsed()));

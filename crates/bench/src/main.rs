@@ -2,6 +2,7 @@
 //! run. Absolute figures belong to the machine; the ratios are what to compare.
 
 mod adapter;
+mod api;
 mod bare;
 mod kanat;
 mod load;
@@ -47,6 +48,18 @@ struct Arguments {
 enum Role {
     /// Measures adapters alone: calls a second and the time of one.
     Adapter,
+    /// Measures published APIs: a call with a key, limits, a schema and a mapping, beside servers that do less.
+    Api {
+        /// One short round with few connections, to see that it runs.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Serves as a bare server of an API.
+    #[command(hide = true)]
+    BareApi {
+        #[arg(long)]
+        whole: bool,
+    },
     /// Serves as a bare server; the measurement starts these itself.
     #[command(hide = true)]
     Bare {
@@ -66,6 +79,12 @@ async fn main() -> Result<()> {
             print!("{}", adapter::measure(&arguments.kanat, Duration::from_secs(arguments.seconds)).await?);
             return Ok(());
         }
+        Some(Role::Api { quick }) => {
+            let plan = if quick { api::Plan::quick(&arguments) } else { api::Plan::of(&arguments) };
+            print!("{}", api::measure(&plan).await?);
+            return Ok(());
+        }
+        Some(Role::BareApi { whole }) => return api::serve(whole).await,
         None => {}
     }
     let mut report = Report::default();

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// A running server; killed when dropped.
@@ -38,6 +39,18 @@ impl Server {
         let line = lines.next_line().await?.context("the server ended before it listened")?;
         let address = line.rsplit("http://").next().unwrap_or_default();
         let address = address.trim().parse().with_context(|| format!("no address in {line:?}"))?;
+        Ok(Self { child, address })
+    }
+
+    /// Starts `command`, which says nothing, and waits until it takes connections at `address`.
+    pub async fn start_at(command: &mut Command, address: std::net::SocketAddr) -> Result<Self> {
+        let mut child = command.stdin(Stdio::null()).kill_on_drop(true).spawn().context("cannot start the server")?;
+        while TcpStream::connect(address).await.is_err() {
+            if let Some(status) = child.try_wait()? {
+                bail!("the server ended before it listened: {status}");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         Ok(Self { child, address })
     }
 

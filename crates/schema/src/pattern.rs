@@ -1,6 +1,8 @@
 //! Regular expressions of a schema: in the words of ECMA-262, run in linear time, and small enough to be run on anything.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 
 use jsonschema_regex::to_rust_regex;
 use regex_automata::dfa::onepass;
@@ -31,7 +33,8 @@ impl Pattern {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
         }
-        let translated = to_rust_regex(text).map_err(|()| "is not a regular expression".to_owned())?;
+        let translated =
+            to_rust_regex(&expand(text)).map(Cow::into_owned).map_err(|()| "is not a regular expression".to_owned())?;
         let hir = regex_syntax::parse(&translated).map_err(|error| reason(&error).to_owned())?;
         let too_large = || format!("is too large: it needs more than {} KiB", LARGEST / 1024);
         let config = Regex::config().nfa_size_limit(Some(LARGEST)).hybrid_cache_capacity(CACHE);
@@ -45,8 +48,10 @@ impl Pattern {
         &self.text
     }
 
+    /// Whether some of the text matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        // The engine is known to panic on some patterns (regex#1344): such a pattern matches nothing.
+        std::panic::catch_unwind(AssertUnwindSafe(|| self.regex.is_match(text))).unwrap_or_default()
     }
 
     /// The most work that a match on a text may take.
@@ -75,6 +80,48 @@ fn reason(error: &regex_syntax::Error) -> &'static str {
             _ => "is not a regular expression",
         },
         _ => "is not a regular expression",
+    }
+}
+
+/// Writes out the classes and control characters of ECMA-262 that the translation would go through the whole pattern for, one
+/// by one. It is quick for classes in brackets.
+fn expand(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    let mut in_brackets = false;
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        if letter != '\\' {
+            in_brackets = if in_brackets { letter != ']' } else { letter == '[' };
+            out.push(letter);
+            continue;
+        }
+        let Some(escaped) = rest.next() else {
+            out.push(letter);
+            break;
+        };
+        let class = if in_brackets { None } else { class(escaped) };
+        let control = rest.clone().next().filter(|next| escaped == 'c' && next.is_ascii_alphabetic());
+        match (class, control) {
+            (Some(class), _) => out.push_str(class),
+            (None, Some(control)) => {
+                rest.next();
+                out.push_str(&format!("\\x{:02x}", u32::from(control) % 32));
+            }
+            (None, None) => out.extend([letter, escaped]),
+        }
+    }
+    out
+}
+
+fn class(escaped: char) -> Option<&'static str> {
+    match escaped {
+        'd' => Some("[0-9]"),
+        'D' => Some("[^0-9]"),
+        'w' => Some("[A-Za-z0-9_]"),
+        'W' => Some("[^A-Za-z0-9_]"),
+        's' => Some(r"[\x09-\x0d\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}]"),
+        'S' => Some(r"[^\x09-\x0d\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}]"),
+        _ => None,
     }
 }
 
@@ -118,6 +165,8 @@ mod tests {
         assert!(matches(r"^\d{3}$", "123") && !matches(r"^\d{3}$", "١٢٣") && !matches("^a$", "a\n"));
         assert!(matches("b+", "abbc") && matches(r"^\w+$", "a_1") && !matches(r"^\w+$", "é"));
         assert!(matches(r"^\p{L}+$", "é") && matches(r"\u0041", "A"));
+        assert!(matches(r"^\s\S$", "\u{feff}x") && matches(r"^[\s\d]+$", "1\u{a0}2") && matches(r"^\cJ[\cJ]$", "\n\n"));
+        assert!(matches(r"^[\w-.]+\.\D$", "a-b._.x") && matches(r"^\\d$", r"\d") && matches(r"^[^\W]$", "a"));
     }
 
     #[track_caller]
@@ -134,6 +183,8 @@ mod tests {
         refuses("(a", "not a regular expression");
         refuses("((a{1000}){1000}){1000}", "too large");
         refuses(&"a".repeat(LONGEST + 1), "longer than");
+        // Small or not, it is soon known.
+        let _ = Pattern::new(&r"\s".repeat(LONGEST / 2));
         refuses(&format!("{}a{}", "(".repeat(1500), ")".repeat(1500)), "");
     }
 

@@ -1,4 +1,4 @@
-//! Lists.
+//! What a schema asks of a list and its items.
 
 use super::evaluated::Evaluated;
 use super::scalar::counted;

@@ -1,4 +1,4 @@
-//! Objects.
+//! What a schema asks of an object, its members and their names.
 
 use super::evaluated::Evaluated;
 use super::scalar::counted;

@@ -1,0 +1,88 @@
+//! Calls of a published API: with a key, limits, a strict schema of twenty members and an answer mapped from the request,
+//! beside servers on the same machine in the same run that do less, and one that does the same by libraries.
+
+mod bare;
+mod kanat;
+mod nginx;
+mod order;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::Arguments;
+use crate::load::{self, Call};
+use crate::process::Server;
+use crate::report::Row;
+pub use bare::serve;
+pub use table::Table;
+
+/// What is measured, and how often.
+pub struct Plan {
+    kanat: PathBuf,
+    folder: Option<PathBuf>,
+    connections: Vec<usize>,
+    rounds: usize,
+    length: Duration,
+}
+
+impl Plan {
+    pub fn of(arguments: &Arguments) -> Self {
+        Self {
+            kanat: arguments.kanat.clone(),
+            folder: arguments.folder.clone(),
+            connections: arguments.connections.clone(),
+            rounds: arguments.rounds,
+            length: Duration::from_secs(arguments.seconds),
+        }
+    }
+
+    /// Enough to see that it runs; its figures mean little.
+    pub fn quick(arguments: &Arguments) -> Self {
+        Self { connections: vec![2], rounds: 1, length: Duration::from_millis(300), ..Self::of(arguments) }
+    }
+}
+
+pub async fn measure(plan: &Plan) -> Result<Table> {
+    let mut table = Table::default();
+    for round in 1..=plan.rounds {
+        for &connections in &plan.connections {
+            eprintln!("round {round} of {}: {connections} connections", plan.rounds);
+            let folder = match &plan.folder {
+                Some(parent) => tempfile::tempdir_in(parent),
+                None => tempfile::tempdir(),
+            };
+            let folder = folder.context("cannot make a folder for the data")?;
+            for row in compare(plan, folder.path(), connections).await? {
+                table.add(row);
+            }
+        }
+    }
+    Ok(table)
+}
+
+async fn compare(plan: &Plan, folder: &Path, connections: usize) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let nginx = nginx::start(folder).await?;
+    rows.push(load(table::NGINX, nginx, &order::call(None), connections, plan.length).await?);
+    let hyper = bare::start(folder, bare::Work::Static).await?;
+    rows.push(load(table::HYPER, hyper, &order::call(None), connections, plan.length).await?);
+    let whole = bare::start(folder, bare::Work::Whole).await?;
+    rows.push(load(table::WHOLE, whole, &order::call(Some(bare::KEY.to_owned())), connections, plan.length).await?);
+    let (kanat, key) = kanat::start(&plan.kanat, folder).await?;
+    rows.push(load(table::KANAT, kanat, &order::call(Some(key)), connections, plan.length).await?);
+    Ok(rows)
+}
+
+/// One server under the load, from the first call to the last; then it is stopped.
+async fn load(name: &'static str, server: Server, call: &Call, connections: usize, length: Duration) -> Result<Row> {
+    // What is set up with the first calls is not what is measured.
+    load::run_calls(server.address, call, connections, length / 10, Instant::now()).await.context(name)?;
+    let before = server.usage()?;
+    let outcome = load::run_calls(server.address, call, connections, length, Instant::now()).await.context(name)?;
+    let after = server.usage()?;
+    server.stop().await?;
+    Ok(Row::new(name, connections, &outcome, before, after))
+}

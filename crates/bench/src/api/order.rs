@@ -1,0 +1,74 @@
+//! The work: an order of twenty members, their strict schema, and the answer that is made of it.
+
+use crate::load::Call;
+
+/// Where every server takes orders.
+pub const PATH: &str = "/v1/bench/orders";
+
+/// The schema of the request: twenty members, no others.
+pub const SCHEMA: &str = r#"{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["id", "sent_at", "created_at", "currency", "amount", "country", "name", "email", "zip", "city", "sku", "quantity"],
+  "properties": {
+    "id": { "type": "string", "pattern": "^ord-[0-9]{10,}$" },
+    "sent_at": { "type": "integer", "minimum": 0 },
+    "created_at": { "type": "string", "format": "date-time" },
+    "currency": { "enum": ["eur", "usd", "gbp", "chf"] },
+    "amount": { "type": "number", "minimum": 0, "maximum": 100000 },
+    "country": { "type": "string", "pattern": "^[a-z]{2}$" },
+    "channel": { "enum": ["web", "shop", "phone"] },
+    "name": { "type": "string", "minLength": 1, "maxLength": 100 },
+    "email": { "type": "string", "format": "email" },
+    "phone": { "type": "string", "maxLength": 30 },
+    "street": { "type": "string", "minLength": 1 },
+    "zip": { "type": "string", "minLength": 3, "maxLength": 10 },
+    "city": { "type": "string", "minLength": 1 },
+    "sku": { "type": "string", "pattern": "^[a-z]{2}-[0-9]{4}$" },
+    "quantity": { "type": "integer", "minimum": 1, "maximum": 1000 },
+    "price": { "type": "number", "exclusiveMinimum": 0 },
+    "tax": { "type": "number", "minimum": 0, "maximum": 1 },
+    "method": { "enum": ["standard", "express"] },
+    "paid": { "type": "boolean" },
+    "notes": { "type": ["string", "null"], "maxLength": 500 }
+  }
+}"#;
+
+/// The flow: it only answers.
+pub const FLOW: &str = "flow: bench-api\nversion: 1\nsource:\n  trigger: api\nmapping:\n  order_id: source.id\n";
+
+/// What the answer is made of.
+pub const MAPPING: &str = r#"{
+  "order_id": "source.id | required",
+  "sent_at": "source.sent_at",
+  "total": "source.amount | decimal(2)",
+  "currency": "source.currency | uppercase",
+  "customer.name": "source.name",
+  "customer.email": "source.email | lowercase",
+  "paid": "source.paid"
+}"#;
+
+/// An order that fits the schema.
+fn order(number: u64, sent_at: u64) -> String {
+    format!(
+        r#"{{"id":"ord-{number:010}","sent_at":{sent_at},"created_at":"2026-03-01T09:30:00Z","currency":"eur","amount":149.5,"country":"de","channel":"web","name":"Ada Lovelace","email":"Ada@example.com","phone":"+49 30 901820","street":"Unter den Linden 77","zip":"10117","city":"Berlin","sku":"ab-1001","quantity":3,"price":4.5,"tax":0.19,"method":"standard","paid":true,"notes":"Please leave the parcel with the neighbour on the second floor."}}"#
+    )
+}
+
+pub fn call(bearer: Option<String>) -> Call {
+    Call { path: PATH.to_owned(), bearer, body: order, status: 200 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_fits_its_schema_of_twenty_members() {
+        let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+        let order: serde_json::Value = serde_json::from_str(&order(7, 123)).unwrap();
+        assert_eq!(schema["properties"].as_object().map(serde_json::Map::len), Some(20));
+        assert!(jsonschema::options().should_validate_formats(true).build(&schema).unwrap().is_valid(&order));
+        assert!(serde_json::from_str::<serde_json::Value>(MAPPING).is_ok());
+    }
+}
