@@ -88,9 +88,15 @@ fn reason(error: &regex_syntax::Error) -> &'static str {
 fn expand(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut in_brackets = false;
+    let mut after_class = false;
     let mut rest = text.chars();
     while let Some(letter) = rest.next() {
+        let follows_class = std::mem::take(&mut after_class);
         if letter != '\\' {
+            // A class begins no range: the hyphen in `[\w-.]` is itself.
+            if in_brackets && follows_class && letter == '-' && !rest.as_str().starts_with([']', '-']) {
+                out.push('\\');
+            }
             in_brackets = if in_brackets { letter != ']' } else { letter == '[' };
             out.push(letter);
             continue;
@@ -99,6 +105,7 @@ fn expand(text: &str) -> String {
             out.push(letter);
             break;
         };
+        after_class = class(escaped).is_some();
         let class = if in_brackets { None } else { class(escaped) };
         let control = rest.clone().next().filter(|next| escaped == 'c' && next.is_ascii_alphabetic());
         match (class, control) {
