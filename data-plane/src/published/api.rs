@@ -13,6 +13,9 @@ use kanat_schema::Schema;
 use super::path::Path;
 use crate::delivery::Answering;
 
+/// Headers that a call may need, and pages may send.
+const ALWAYS_ALLOWED: [&str; 3] = ["authorization", "content-type", "idempotency-key"];
+
 /// How long a call that waits may take when the API does not say.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -66,8 +69,10 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Cors {
     pub origins: Origins,
-    /// Lists as the headers have them; `None` when there is nothing to be told.
-    pub headers: Option<HeaderValue>,
+    /// What requests may carry, as the header lists it.
+    pub headers: HeaderValue,
+    /// They may carry whatever they ask for.
+    pub any_header: bool,
     pub exposed_headers: Option<HeaderValue>,
     pub credentials: bool,
     pub max_age: Option<HeaderValue>,
@@ -183,9 +188,12 @@ impl Cors {
         } else {
             Origins::Listed(plan.origins.iter().map(|origin| origin.to_ascii_lowercase()).collect())
         };
+        let always = ALWAYS_ALLOWED.map(str::to_owned);
+        let allowed: Vec<String> = always.into_iter().chain(plan.headers.iter().cloned()).collect();
         Ok(Self {
             origins,
-            headers: names(&plan.headers)?,
+            headers: names(&allowed)?.unwrap_or(HeaderValue::from_static("authorization")),
+            any_header: plan.headers.iter().any(|header| header == "*"),
             exposed_headers: names(&plan.exposed_headers)?,
             credentials: plan.credentials,
             max_age: (plan.max_age_seconds > 0).then(|| HeaderValue::from(plan.max_age_seconds)),

@@ -29,11 +29,8 @@ fn preflight(cors: Option<&Cors>, apis: &[Arc<Api>], asked: &HeaderMap, answer: 
     let Some(origin) = allowed(cors, asked.get(header::ORIGIN)) else { return };
     answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     answer.insert(header::ACCESS_CONTROL_ALLOW_METHODS, route::allow(apis));
-    // A list that is not set leaves the choice to the caller: what it may send is bounded elsewhere.
-    let headers = cors.headers.as_ref().filter(|list| *list != "*");
-    if let Some(list) = headers.or_else(|| asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS)) {
-        answer.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, list.clone());
-    }
+    let asked_for = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(|_| cors.any_header);
+    answer.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked_for.unwrap_or(&cors.headers).clone());
     if cors.credentials {
         answer.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
     }

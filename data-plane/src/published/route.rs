@@ -1,6 +1,5 @@
 //! Which version of which API a request is for: by host, version prefix, path and method.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -30,10 +29,9 @@ pub(crate) struct Target {
     place: usize,
     /// What the parameters of the path stand for.
     pub parameters: Vec<(String, String)>,
-    /// Scheme and host of the APIs, as the caller sees them, or nothing.
-    base: String,
-    /// The request's path without its version, beginning with `/`.
-    path: String,
+    /// Where its successor is told of: scheme and host of the APIs, as the caller sees them, or nothing; and the request's path
+    /// without its version, beginning with `/`.
+    address: (String, String),
 }
 
 impl Route {
@@ -60,12 +58,13 @@ impl Route {
                 api: Arc::clone(api),
                 place,
                 parameters: owned(api.path.parameters(&requested.segments)),
-                base: base(environment, host, &parts.headers),
-                path: match requested.version {
-                    Some(_) => path.get(1..).and_then(|path| path.find('/').map(|at| path[at..].to_owned())),
-                    None => Some(path.to_owned()),
-                }
-                .unwrap_or_default(),
+                address: match api.versions[place].state {
+                    // Nobody asks for it.
+                    State::Active => Default::default(),
+                    State::Deprecated { .. } | State::Retired => {
+                        (base(environment, host, &parts.headers), unversioned(path, &requested).to_owned())
+                    }
+                },
             })),
             None if others.is_empty() => Self::Nothing,
             None if parts.method == Method::OPTIONS => Self::Options(others),
@@ -116,7 +115,8 @@ impl Target {
 
     /// Where the same request finds another version.
     fn url(&self, version: &Version) -> String {
-        format!("{}/{}{}", self.base, version.label, self.path)
+        let (base, path) = &self.address;
+        format!("{base}/{}{path}", version.label)
     }
 }
 
@@ -130,6 +130,14 @@ pub(crate) fn allow(apis: &[Arc<Api>]) -> HeaderValue {
     methods.sort_unstable();
     methods.dedup();
     HeaderValue::from_str(&methods.join(", ")).unwrap_or(HeaderValue::from_static("OPTIONS"))
+}
+
+/// The path of a request without its version.
+fn unversioned<'r>(path: &'r str, requested: &Requested<'_>) -> &'r str {
+    match requested.version {
+        Some(_) => path.get(1..).and_then(|rest| Some(&rest[rest.find('/')?..])).unwrap_or_default(),
+        None => path,
+    }
 }
 
 fn owned<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
@@ -161,6 +169,6 @@ fn base(environment: &Environment, host: &str, headers: &HeaderMap) -> String {
         return String::new();
     }
     let forwarded = headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
-    let scheme: Cow<'_, str> = if forwarded == Some(b"https") { "https".into() } else { "http".into() };
+    let scheme = if forwarded == Some(b"https") { "https" } else { "http" };
     format!("{scheme}://{host}")
 }

@@ -133,7 +133,7 @@ async fn pages_of_allowed_origins_may_read_answers_and_errors() {
     let node = node_with("cors", |api| {
         api.cors = Some(v1::Cors {
             origins: vec!["https://shop.example".to_owned()],
-            headers: vec!["Authorization".to_owned(), "Content-Type".to_owned()],
+            headers: vec!["X-Shop".to_owned()],
             exposed_headers: vec!["Retry-After".to_owned()],
             credentials: true,
             max_age_seconds: 600,
@@ -156,7 +156,8 @@ async fn pages_of_allowed_origins_may_read_answers_and_errors() {
     assert_eq!(preflight.status, 204);
     assert_eq!(preflight.header("access-control-allow-origin"), origin.1);
     assert_eq!(preflight.header("access-control-allow-methods"), "OPTIONS, POST");
-    assert_eq!(preflight.header("access-control-allow-headers"), "Authorization, Content-Type");
+    let headers = "authorization, content-type, idempotency-key, X-Shop";
+    assert_eq!(preflight.header("access-control-allow-headers"), headers);
     assert_eq!(preflight.header("access-control-max-age"), "600");
     let refused = node.ask("OPTIONS", "/things/1", &[("origin", "https://evil.example"), wish], "").await;
     assert_eq!((refused.status.as_u16(), refused.header("access-control-allow-origin")), (204, ""));

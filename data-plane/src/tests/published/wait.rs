@@ -187,6 +187,38 @@ async fn a_call_to_a_target_is_answered_with_what_it_said() {
 }
 
 #[tokio::test]
+async fn steps_are_answered_with_the_last_output_and_one_that_rejects_ends_the_message() {
+    let node = Node::start().await;
+    let desk = Target::answering(|nth, _| match nth {
+        0 => Response::builder().status(201).body(r#"{"ticket": {"id": 7}}"#).unwrap(),
+        _ => status(500),
+    })
+    .await;
+    let config = format!(r#"{{"subdomain":"s","email":"a@s.example","api_token":"t","base_url":"{}"}}"#, desk.url);
+    node.control.instance_of("support-ticketing", "ci_desk", &config).await;
+    let mut flow = api_flow("steps");
+    flow.steps = vec![v1::Step {
+        name: "open".to_owned(),
+        entry: "support-ticketing".to_owned(),
+        action: "create-ticket".to_owned(),
+        instance: "ci_desk".to_owned(),
+        params: r#"{"ticket": {"comment": {"body": "{{ source.text }}"}}}"#.to_owned(),
+        reject_on_failure: true,
+        ..v1::Step::default()
+    }];
+    node.control.flow(&flow).await;
+    node.control.api(&waiting("steps")).await;
+    let answer = node.ask("POST", "/steps", &[JSON], r#"{"text":"it broke"}"#).await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, r#"{"ticket": {"id": 7}}"#));
+    let rejected = node.ask("POST", "/steps", &[JSON], r#"{"text":"again"}"#).await;
+    assert_eq!((rejected.status.as_u16(), rejected.json()["error"].as_str()), (502, Some("a step of the flow failed")));
+    let id = MessageId::new(rejected.json()["messageId"].as_str().unwrap());
+    assert_eq!(node.finished(&id).await.status, Status::DeadLetter);
+    node.stop().await;
+    desk.stop().await;
+}
+
+#[tokio::test]
 async fn a_target_that_fails_is_502_and_the_message_goes_on() {
     let node = Node::start().await;
     let target = Target::answering(|nth, _| status(if nth == 0 { 500 } else { 200 })).await;
