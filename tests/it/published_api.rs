@@ -1,5 +1,6 @@
 //! Published APIs and the keys of their consumers.
 
+mod calls;
 mod create;
 mod delete;
 mod document;
