@@ -186,6 +186,20 @@ mod tests {
     }
 
     #[test]
+    fn one_change_among_ten_thousand_shares_the_rest() {
+        let mut routes = Routes::default();
+        for number in 0..10_000 {
+            routes.insert(api(&number.to_string(), "GET", &format!("shops/{number}/{{id}}/lines")));
+        }
+        let before = routes.clone();
+        routes.insert(api("new", "GET", "shops/7/{id}/new"));
+        let copied = routes.places.unshared(&before.places).count();
+        assert!(copied * 50 < routes.places.len(), "{copied} of {} were copied", routes.places.len());
+        assert_eq!(found(&routes, "/shops/9999/1/lines"), ["9999"]);
+        assert_eq!(found(&before, "/shops/7/1/new"), Vec::<String>::new());
+    }
+
+    #[test]
     fn what_is_taken_out_leaves_nothing_behind() {
         let mut routes = Routes::default();
         let (first, second) = (api("a", "GET", "x/{y}/z"), api("b", "POST", "x/{other}/z"));
