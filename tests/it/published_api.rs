@@ -1,6 +1,5 @@
 //! Published APIs and the keys of their consumers.
 
-mod calls;
 mod create;
 mod delete;
 mod document;

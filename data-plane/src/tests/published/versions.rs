@@ -78,6 +78,12 @@ async fn a_deprecated_version_says_so_on_every_answer() {
     }
     let large = node.ask("POST", "/v1/orders/7", &[JSON, bearer], &"x".repeat(2 << 20)).await;
     assert_eq!((large.status.as_u16(), large.header("deprecation")), (413, "true"));
+    node.control.key(&ConsumerKey { daily_limit: 1, ..key(&api, "once") }).await;
+    let spent = [host, JSON, ("authorization", "Bearer once")];
+    assert_eq!(node.ask("POST", "/v1/orders/7", &spent, r#"{"a":1}"#).await.status, 202);
+    let limited = node.ask("POST", "/v1/orders/7", &spent, r#"{"a":1}"#).await;
+    assert_eq!((limited.status.as_u16(), limited.header("deprecation")), (429, "true"), "{}", limited.text);
+    assert!(limited.header("link").ends_with("rel=\"successor-version\"") && !limited.header("sunset").is_empty());
     let current = node.ask("POST", "/v2/orders/7", &[JSON, bearer], "{}").await;
     assert_eq!((current.status.as_u16(), current.header("deprecation"), current.header("sunset")), (202, "", ""));
     node.stop().await;
