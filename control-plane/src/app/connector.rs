@@ -7,6 +7,8 @@ pub mod oauth;
 pub mod schemas;
 mod test;
 
+use std::time::Duration;
+
 use kanat_catalog::{Action, Entry, Instance, MASK};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{Page, Paged};
@@ -17,6 +19,7 @@ use kanat_store::connector_health::{self, ConnectorHealth};
 use kanat_store::connector_instance::{self, ConnectorInstance, Filter};
 use kanat_store::{Db, flow_use};
 use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
 pub use test::{Tested, test};
@@ -74,6 +77,10 @@ pub fn catalog_action(id: &str, slug: &str) -> Result<&'static Action, Error> {
     found.ok_or_else(|| Error::not_found("catalog action", format!("{id}.{slug}")))
 }
 
+/// How long the answer to the making of an instance waits for its first tokens, and how often it looks.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
+const CONNECTED_LOOK: Duration = Duration::from_millis(50);
+
 /// Makes an instance.
 pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen>, Error> {
     let entry = kanat_catalog::entry(&new.catalog_id)
@@ -100,7 +107,23 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
     oauth::config_changed(change.db(), &instance, &new.config).await?;
     publish(&mut change, app, &instance, config).await?;
     let seen = seen(change.db(), instance).await?;
-    change.commit(seen).await
+    let made = change.commit(seen).await?;
+    connected(app, made, &new.config).await
+}
+
+/// Who runs a flow as soon as its connector is made finds it connected, when that needs nobody's consent: waits until the
+/// provider has answered the one who keeps the tokens, but not for long.
+async fn connected(app: &App, made: Changed<Seen>, config: &Config) -> Result<Changed<Seen>, Error> {
+    if !oauth::needs_nobody(&made.value.instance, config)? {
+        return Ok(made);
+    }
+    let Changed { value: Seen { instance, .. }, applied } = made;
+    let deadline = Instant::now() + CONNECTED_WITHIN;
+    while !oauth::is_decided(&mut *app.store.read().await?, &instance.id).await? && Instant::now() < deadline {
+        sleep(CONNECTED_LOOK).await;
+    }
+    let mut tx = app.store.read().await?;
+    Ok(Changed { value: seen(&mut tx, instance).await?, applied })
 }
 
 /// The environment's instances, newest first.

@@ -129,13 +129,21 @@ impl Instance {
         self.limits
     }
 
+    /// Errors when there are no credentials to make a call with: nobody has connected it, or its provider has not answered.
+    pub fn check_connected(&self) -> Result<(), String> {
+        match self.credentials {
+            Credentials::Missing => {
+                let name = &self.name;
+                Err(format!("the connector {name:?} has no access token: connect it by OAuth2 first"))
+            }
+            Credentials::None | Credentials::Header(..) | Credentials::Query { .. } => Ok(()),
+        }
+    }
+
     /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it would leave it, and
     /// when there are no credentials to call it with.
     pub fn request_url(&self, endpoint: &str) -> Result<Url, String> {
-        if matches!(self.credentials, Credentials::Missing) {
-            let name = &self.name;
-            return Err(format!("the connector {name:?} has no access token: connect it by OAuth2 first"));
-        }
+        self.check_connected()?;
         base_url::join(&self.base_url, endpoint)
     }
 

@@ -26,6 +26,7 @@ pub struct Request {
 /// The flow's headers come first, then the instance's own and its credentials, which replace them.
 pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: Bytes) -> Result<Request, Failure> {
     const ENDPOINT: &str = "target.endpoint";
+    connected(instance)?;
     let endpoint = target.endpoint.render_endpoint(scope).map_err(|error| within(ENDPOINT, error))?;
     let mut url = instance.request_url(&endpoint).map_err(|message| {
         // The message quotes what was rendered, which a secret may be part of.
@@ -62,6 +63,16 @@ pub(crate) fn gone(instance: &str) -> Failure {
         field: None,
         expression: None,
     }
+}
+
+/// Errors when the instance holds nothing to be let in with.
+pub(crate) fn connected(instance: &Instance) -> Result<(), Failure> {
+    instance.check_connected().map_err(|message| Failure {
+        kind: ErrorKind::Credentials,
+        message,
+        field: None,
+        expression: None,
+    })
 }
 
 /// A header whose value is missing is left out.

@@ -8,6 +8,7 @@ use kanat_mapping::{EvaluationError, Expression, JsonTemplate, Scope};
 use kanat_model::message::{ErrorKind, Failure};
 
 use crate::Request;
+use crate::request::connected;
 
 /// A step, compiled.
 pub struct Step {
@@ -57,6 +58,7 @@ impl Step {
     }
 
     pub(crate) fn request(&self, instance: &Instance, scope: &Scope) -> Result<Request, Failure> {
+        connected(instance).map_err(|failure| Failure { field: Some(self.place()), ..failure })?;
         let mut params = Vec::new();
         self.params.write(scope, &mut params).map_err(|error| {
             let place = error.field.as_deref().map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));

@@ -120,6 +120,8 @@ pub enum ErrorKind {
     Status,
     /// The egress guard refused the address; final.
     Egress,
+    /// The connector has no credentials to call with, and may get some.
+    Credentials,
     /// A step with `on_failure: reject` failed; final.
     Rejected,
     /// The plan cannot run: an instance or a table that it names is gone; final.
@@ -133,6 +135,7 @@ texts!(ErrorKind {
     Timeout = "timeout",
     Status = "status",
     Egress = "egress",
+    Credentials = "credentials",
     Rejected = "rejected",
     Configuration = "configuration",
     Adapter = "adapter",

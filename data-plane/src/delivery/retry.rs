@@ -33,7 +33,7 @@ pub(super) fn decide(
 /// Whether the same message may fare better another time.
 fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
     match kind {
-        ErrorKind::Network | ErrorKind::Timeout => true,
+        ErrorKind::Network | ErrorKind::Timeout | ErrorKind::Credentials => true,
         ErrorKind::Status => {
             !policy.transient_only || status.is_some_and(|status| matches!(status, 408 | 425 | 429 | 500..=599))
         }
@@ -125,6 +125,11 @@ mod tests {
         assert_eq!(due(&answer(503, "0")), 1);
         assert_eq!(due(&answer(500, "120")), 1);
         assert_eq!(due(&answer(429, "99999999")), 86_400);
+    }
+
+    #[test]
+    fn a_connector_may_be_connected_yet() {
+        assert!(wait(&work(0, 4), &plan(true), ErrorKind::Credentials, None).is_some());
     }
 
     #[test]

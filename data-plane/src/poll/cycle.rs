@@ -61,7 +61,8 @@ impl Cycle<'_> {
     pub async fn run(&self, state: &State, mut progress: Progress) -> Result<(State, usize), Failure> {
         let pagination = self.poll.pagination.as_ref();
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
-        let mut asked = HashSet::from([progress.next.clone()]);
+        // The first page has a link of its own, by which a later one may lead back to it.
+        let mut asked = HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
         let mut taken = 0;
         loop {
             let answer = self.ask(&progress.next).await?;
@@ -85,7 +86,7 @@ impl Cycle<'_> {
                 progress.cursor = Some(cursor.clone());
             }
             let Some(next) = next.filter(|_| most == 0 || progress.pages < most) else { break };
-            if !asked.insert(next.clone()) {
+            if !asked.insert(self.url(&next)?) {
                 return Err(
                     format!("page {} leads back to one before: the endpoint goes in a circle", progress.pages).into()
                 );
@@ -101,6 +102,10 @@ impl Cycle<'_> {
         let cursor = progress.cursor.or_else(|| state.cursor.clone());
         let last_success_at = Some(progress.began_at);
         Ok((State { cursor, last_success_at, progress: None, ..state.clone() }, taken))
+    }
+
+    fn url(&self, position: &Position) -> Result<String, String> {
+        Ok(self.requests.at(position)?.0.into())
     }
 
     /// Tells what a page looks like, under the path that it was asked for by.

@@ -56,7 +56,8 @@ impl Requests {
             let name = HeaderName::from_bytes(named.name.as_bytes()).map_err(|_| wrong())?;
             headers.insert(name, HeaderValue::from_str(&value.rendered()).map_err(|_| wrong())?);
         }
-        let credentials = instance.map(|instance| credentials(instance, &url, &mut headers)).unwrap_or_default();
+        let credentials =
+            instance.map_or_else(|| Ok(Vec::new()), |instance| credentials(instance, &url, &mut headers))?;
         let (parameter, first) = positions(poll.pagination.as_ref());
         let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
         Ok(Self { method, url, headers, credentials, parameter, first })
@@ -109,11 +110,12 @@ fn positions(pagination: Option<&Pagination>) -> (String, Position) {
 }
 
 /// The instance's headers and credentials, where the poll asks the place that they are for. Headers of the flow stay.
-fn credentials(instance: &Instance, url: &Url, headers: &mut HeaderMap) -> Vec<(String, String)> {
+fn credentials(instance: &Instance, url: &Url, headers: &mut HeaderMap) -> Result<Vec<(String, String)>, String> {
     let place = Url::parse(instance.base_url());
     if place.is_ok_and(|place| place.origin() != url.origin()) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
+    instance.check_connected()?;
     let (mut bare, mut own) = (url.clone(), HeaderMap::new());
     bare.set_query(None);
     instance.apply_auth(&mut bare, &mut own);
@@ -122,7 +124,7 @@ fn credentials(instance: &Instance, url: &Url, headers: &mut HeaderMap) -> Vec<(
             headers.insert(name, value);
         }
     }
-    bare.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+    Ok(bare.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
 }
 
 /// An expression at the begin of the URL gives scheme and host as they are; further ones are encoded for their place.

@@ -42,6 +42,7 @@ async fn a_person_connects_an_instance_and_calls_carry_its_token() {
     let (_, url) = app.api.deployed(FLOW).await;
     let early = app.api.webhook(&url, &json!({})).await;
     let early = app.api.message_becomes(&early, "dead_letter").await;
+    assert_eq!(early["error"]["kind"], "credentials", "{early}");
     assert!(early["error"]["message"].as_str().unwrap().contains("connect it by OAuth2 first"), "{early}");
 
     let connected = connect(&app, &provider).await;
@@ -162,10 +163,7 @@ async fn a_client_may_act_for_itself() {
     let mut config = provider.config();
     config["grant_type"] = "client_credentials".into();
     let id = instance(&app, &config).await;
-    until("it has a token", || async {
-        (shown(&app, &id).await["authorization"]["status"] == "connected").then_some(())
-    })
-    .await;
+    assert_eq!(shown(&app, &id).await["authorization"]["status"], "connected", "as soon as it is made");
     start(&app, "").await.expect_error(400, "FAILED_PRECONDITION");
     let tested = app.api.post(&format!("/api/v1/connectors/instances/{id}/test"), &json!({})).await.expect(200);
     assert_eq!(tested["ok"], true, "{tested}");

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kanat_tests::target::{Reply, status};
 use kanat_tests::{FakeTarget, TestApp, until};
+use serde_json::Value;
 
 use super::{Provider, all, delivered, messages, polling};
 
@@ -63,6 +64,10 @@ async fn a_record_that_changes_is_taken_in_again_and_also_when_it_changes_back()
 #[tokio::test]
 async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
     let provider = Provider::scripted(0, |received, _| {
+        if received.path == "/itself" {
+            let link = ("link".to_owned(), "</itself>; rel=next".to_owned());
+            return Some(Reply::Answer(200, vec![link], "[{\"id\": 1}]".to_owned()));
+        }
         let next = if received.path.ends_with("=a") { "b" } else { "a" };
         Some(Reply::Answer(
             200,
@@ -85,6 +90,17 @@ async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
     assert!(poll["lastPolledAt"].as_str().unwrap() < poll["nextPollAt"].as_str().unwrap(), "{poll}");
     assert_eq!(provider.asked(), ["/cursor", "/cursor?cursor=a", "/cursor?cursor=b"]);
     assert_eq!(delivered(&target, "circle", 1).await, [1]);
+
+    // The first page has no link before a page links to it.
+    let linked = "    interval: 1h\n    pagination: { strategy: link_header }\n";
+    let (linked, _) = app.api.deployed(&polling("itself", "/itself", linked)).await;
+    let told = |flow: Value| flow["poll"]["lastError"].as_str().is_some_and(|error| error.contains("goes in a circle"));
+    until("the flow tells of it", || async {
+        told(app.api.get(&format!("/api/v1/flows/{linked}")).await.expect(200)).then_some(())
+    })
+    .await;
+    assert_eq!(provider.asked().iter().filter(|path| *path == "/itself").count(), 1);
+    assert_eq!(messages(&app.api, &linked).await, 1);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use kanat_auth::random_token;
 use kanat_catalog::oauth2::{Client, Consent, Grant};
 use kanat_catalog::{Entry, oauth2};
 use kanat_model::health::Observation;
+use kanat_model::id::InstanceId;
 use kanat_model::{Error, Timestamp};
 use kanat_store::connector_instance::{self, ConnectorInstance};
 use kanat_store::oauth_start::{self, OauthStart};
@@ -135,6 +136,18 @@ pub async fn complete(
     super::republish(&mut change, app, &instance).await?;
     let held = tokens::held_of(&row);
     change.commit((instance, held)).await
+}
+
+/// Whether the instance's client asks for tokens itself.
+pub fn needs_nobody(instance: &ConnectorInstance, config: &Config) -> Result<bool, Error> {
+    let entry = kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2");
+    entry.map_or(Ok(false), |entry| Ok(client(entry, config)?.grant() == Grant::ClientCredentials))
+}
+
+/// Whether the first request of such a client has been answered, one way or the other.
+pub async fn is_decided(db: &mut Db, id: &InstanceId) -> Result<bool, Error> {
+    let row = oauth_token::get(db, id).await?;
+    Ok(row.is_none_or(|row| row.tokens.is_some() || row.failures > 0 || !row.refused.is_empty()))
 }
 
 /// What an instance's own client, which needs nobody's consent, is to ask for at once: after the instance was made, or its
