@@ -61,7 +61,7 @@ pub struct MessagePage {
 impl MessagePage {
     /// Bytes of payloads and outputs on one page. A page that would have more ends earlier, after one message at least, and
     /// says where the next begins.
-    pub const BYTES: u64 = 16 << 20;
+    pub const BYTES: u64 = 32 << 20;
 
     /// How many of the messages that have so many bytes, in their order, go on one page of at most `limit`.
     pub(crate) fn fitting(sizes: &[u64], limit: u32) -> u32 {
