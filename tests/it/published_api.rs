@@ -1,11 +1,13 @@
 //! Published APIs and the keys of their consumers.
 
+mod calls;
 mod create;
 mod delete;
 mod document;
 mod get;
 mod keys;
 mod list;
+mod schemas;
 mod update;
 mod versions;
 

@@ -138,7 +138,7 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
     assert!(!exists(&app, &kept.environment_id, &old).await);
     assert!(exists(&app, &kept.environment_id, &recent).await);
     assert_eq!((has_records(&app, &silent).await, has_records(&app, &coming).await), (false, true));
-    assert_eq!(app.log.polled_flows().await.unwrap(), [kept.id.clone()]);
+    assert_eq!(app.log.polled_flows().await.unwrap(), std::slice::from_ref(&kept.id));
     let ids = ["1".to_owned()];
     assert_eq!(app.log.seen_records(&gone.id, &ids).await.unwrap(), []);
     assert_eq!(app.log.seen_records(&kept.id, &ids).await.unwrap().len(), 1);
