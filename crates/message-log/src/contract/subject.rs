@@ -175,7 +175,7 @@ pub fn ordered(flow: &FlowId, key: &str) -> NewMessage {
 }
 
 pub fn settlement(lease: &Lease, attempt: u32, outcome: Outcome) -> Settlement {
-    let failure = matches!(outcome, Outcome::Retry { .. } | Outcome::DeadLetter).then(failure);
+    let failure = matches!(outcome, Outcome::Retry { .. } | Outcome::DeadLetter | Outcome::Discarded).then(failure);
     Settlement {
         lease: lease.clone(),
         at: Timestamp::now(),

@@ -71,3 +71,35 @@ async fn commits_to_the_disk_unless_told_otherwise() {
         assert_eq!(pragma("journal_mode").unwrap(), "wal".to_owned().into());
     }
 }
+
+/// A caller may hang up at any moment of a list: what it was read with is there for the next one.
+#[tokio::test]
+async fn a_list_that_nobody_waits_for_leaves_its_connection_to_others() {
+    let file = File::new();
+    let log = file.open().await;
+    let tenant = crate::Tenant {
+        account_id: kanat_model::id::AccountId::new("acc_1"),
+        environment_id: kanat_model::id::EnvironmentId::new("env_1"),
+    };
+    let filter = crate::Filter::flow(tenant, kanat_model::id::FlowId::new("flw_1"));
+    let first = crate::Position::Page(kanat_model::page::Page::new(None, None));
+    let mut hung_up = 0;
+    for polls in (1..12).cycle().take(1_000) {
+        let (mut list, mut left) = (Box::pin(log.list(&filter, first)), polls);
+        let ended = std::future::poll_fn(|cx| {
+            left -= 1;
+            match list.as_mut().poll(cx) {
+                std::task::Poll::Ready(page) => std::task::Poll::Ready(Some(page)),
+                std::task::Poll::Pending if left == 0 => std::task::Poll::Ready(None),
+                std::task::Poll::Pending => std::task::Poll::Pending,
+            }
+        });
+        match ended.await {
+            Some(page) => drop(page.unwrap()),
+            None => hung_up += 1,
+        }
+    }
+    assert!(hung_up > 100, "{hung_up}");
+    log.list(&filter, first).await.unwrap();
+    log.close().await;
+}

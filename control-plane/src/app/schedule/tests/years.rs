@@ -23,7 +23,7 @@ const END: &str = "2019-01-31T12:00:00Z";
 const AHEAD: [Duration; 3] = [Duration::ZERO, Duration::from_millis(400), Duration::from_millis(1_900)];
 
 /// So many rounds pass between two in which a control plane stops.
-const STOPS: usize = 40;
+const STOPS: usize = 20;
 
 /// So many rounds pass between two in which all look at once; in the others one looks, each in its turn, which costs a
 /// third of the time.
