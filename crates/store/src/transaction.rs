@@ -1,8 +1,6 @@
 //! A transaction, and how one begins so that its connection is of use afterwards, whatever becomes of the caller.
 
 use std::ops::{Deref, DerefMut};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, SqlSafeStr, Transaction};
@@ -18,17 +16,21 @@ pub struct Tx {
 }
 
 impl Tx {
-    /// Begins by `statement`, in the background when the caller stops waiting.
+    /// Begins by `statement`, in a task of its own that goes on when the caller stops waiting.
+    ///
+    /// The driver for PostgreSQL undoes only a transaction of which it has heard that it began: a connection that was asked
+    /// to begin, and whose answer nobody waits for, would go back to the pool inside of one. Its next user would read an old
+    /// state, or could not write. So the answer is always waited for, and a transaction that nobody wants is undone then.
     pub(crate) async fn begin(
         connection: PoolConnection<Any>,
         statement: &'static str,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, Error> {
-        let begun = async move {
+        let begun = TaskTracker::new().spawn(async move {
             let inner = Transaction::begin(connection, Some(statement.into_sql_str())).await?;
             Ok(Self { inner, _turn: turn })
-        };
-        Begin(Some(Box::pin(begun))).await
+        });
+        begun.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
     }
 
     /// Returns once the changes are durable.
@@ -51,31 +53,46 @@ impl DerefMut for Tx {
     }
 }
 
-/// The driver for PostgreSQL undoes only a transaction of which it has heard that it began: a connection that was asked to
-/// begin, and whose answer nobody waits for, would go back to the pool inside of one. Its next user would read an old
-/// state, or could not write. So the answer is always waited for, and the transaction is undone then.
-struct Begin(Option<Begun>);
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
 
-type Begun = Pin<Box<dyn Future<Output = Result<Tx, Error>> + Send>>;
+    use kanat_testing_postgres::Database;
+    use sqlx::AnyPool;
+    use sqlx::any::AnyPoolOptions;
 
-impl Future for Begin {
-    type Output = Result<Tx, Error>;
+    use super::*;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(begun) = &mut self.0 else { return Poll::Pending };
-        let answer = begun.as_mut().poll(cx);
-        if answer.is_ready() {
-            self.0 = None;
-        }
-        answer
+    /// Whether another connection waits for the lock below.
+    const WAITS: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
+
+    async fn one_connection(database: &Database) -> AnyPool {
+        sqlx::any::install_default_drivers();
+        AnyPoolOptions::new().max_connections(1).connect(database.url()).await.unwrap()
     }
-}
 
-impl Drop for Begin {
-    fn drop(&mut self) {
-        if let Some(begun) = self.0.take() {
-            // Who closes the pool waits for its connection.
-            TaskTracker::new().spawn(async move { drop(begun.await) });
+    /// The database cannot answer that the transaction began before the caller has left.
+    #[tokio::test]
+    async fn who_stops_waiting_leaves_no_connection_inside_of_a_transaction() {
+        let database = Database::fresh();
+        let (pool, other) = (one_connection(&database).await, one_connection(&database).await);
+        sqlx::raw_sql("CREATE TABLE written (n BIGINT); SELECT pg_advisory_lock(7)").execute(&other).await.unwrap();
+
+        let connection = pool.acquire().await.unwrap();
+        let begun = Tx::begin(connection, "BEGIN; SELECT pg_advisory_xact_lock(7)", None);
+        let asked = async {
+            while sqlx::query_scalar::<_, i64>(WAITS).fetch_one(&other).await.unwrap() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = begun => panic!("it cannot begin yet"),
+            () = asked => {}
         }
+        sqlx::raw_sql("SELECT pg_advisory_unlock(7)").execute(&other).await.unwrap();
+
+        sqlx::raw_sql("INSERT INTO written VALUES (1)").execute(&pool).await.expect("the next one can write");
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM written").fetch_one(&other).await.unwrap();
+        assert_eq!(count, 1, "what was written is committed");
     }
 }

@@ -53,7 +53,6 @@ mod store {
     mod oauth_token;
     mod published;
     mod published_api;
-    mod transaction;
 }
 
 impl TestStore {
