@@ -29,6 +29,7 @@ use crate::pipeline::{Bounds, Budget, Reservation};
 use crate::work::Work;
 pub(crate) use answer::{Answered, Answering};
 use call::Called;
+pub(crate) use call::{ended, verdict};
 use mask::Mask;
 use trace::Trace;
 

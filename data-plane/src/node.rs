@@ -96,6 +96,7 @@ impl DataPlane {
             log: Arc::clone(&log),
             plans: plans.clone(),
             outbound: polled,
+            bounds: pipeline.bounds(),
             lease: options.lease,
             build: options.build.clone(),
         };

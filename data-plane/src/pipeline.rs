@@ -64,7 +64,7 @@ pub(crate) struct Pipeline {
     plans: Plans,
     outbound: outbound::Client,
     lanes: Lanes<Box<Job>>,
-    bounds: Bounds,
+    bounds: Arc<Bounds>,
     adapters: Pool,
     /// Bytes of all messages in memory.
     memory: Arc<Budget>,
@@ -97,7 +97,7 @@ impl Pipeline {
             outbound,
             lanes: Lanes::new(limits, Arc::clone(&memory)),
             adapters: Pool::new(options.adapters.clone()),
-            bounds: Bounds::new(options.in_flight, draining.clone()),
+            bounds: Arc::new(Bounds::new(options.in_flight, draining.clone())),
             memory,
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
@@ -131,6 +131,11 @@ impl Pipeline {
     /// Messages that this node works on now.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// What connectors are given, for whoever else calls them.
+    pub fn bounds(&self) -> Arc<Bounds> {
+        Arc::clone(&self.bounds)
     }
 
     /// Connectors whose breaker is open.

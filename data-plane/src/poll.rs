@@ -6,6 +6,7 @@ mod cycle;
 mod hold;
 mod link;
 mod page;
+mod place;
 mod records;
 mod request;
 mod state;
@@ -29,9 +30,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observer;
+use crate::pipeline::Bounds;
 use crate::plans::{Flow, Plans, Runnable, Snapshot};
-use cycle::{Cycle, Failure};
+use cycle::{Cycle, Halt};
 use hold::Hold;
+use place::Place;
 use records::REMEMBERED;
 use request::Requests;
 use state::{Progress, State};
@@ -42,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// When the log cannot be asked, or the flow is another's, it is asked again after so long at most.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Cycles at one time, each with an answer in memory.
+/// Cycles at one time, each with an answer in memory; beside those that wait for their connector.
 const CYCLES: usize = 16;
 
 /// What polls of this node have in common.
@@ -50,6 +53,8 @@ pub(crate) struct Poller {
     pub log: Arc<dyn MessageLog>,
     pub plans: Plans,
     pub outbound: outbound::Client,
+    /// What connectors are given; polls share it with all other calls.
+    pub bounds: Arc<Bounds>,
     /// How long others wait for a word of a node that polls.
     pub lease: Duration,
     /// Version of the build, for `User-Agent`.
@@ -90,10 +95,7 @@ impl Poller {
                 let (runnable, stop) = (runnable.clone(), stop.clone());
                 running.spawn(async move {
                     let at = tokio::select! {
-                        place = places.acquire() => match place {
-                            Ok(_place) => poller.look(&runnable, owner, &stop).await,
-                            Err(_) => Timestamp::now(),
-                        },
+                        place = Place::take(&places) => poller.look(&runnable, owner, place, &stop).await,
                         () = stop.cancelled() => Timestamp::now(),
                     };
                     (runnable.flow.id.clone(), Look { version: runnable.flow.version, at })
@@ -112,7 +114,7 @@ impl Poller {
     }
 
     /// Polls for the flow if it is due and nobody else does. Says when to look again.
-    async fn look(&self, runnable: &Runnable, owner: BootId, stop: &CancellationToken) -> Timestamp {
+    async fn look(&self, runnable: &Runnable, owner: BootId, place: Place<'_>, stop: &CancellationToken) -> Timestamp {
         let flow = &runnable.flow;
         let now = Timestamp::now();
         let (flow_id, version, held_until) = (flow.id.clone(), flow.version, now.after(self.lease));
@@ -121,7 +123,7 @@ impl Poller {
             Ok(PollClaimed::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
             Ok(PollClaimed::Taken { token, state }) => {
                 let hold = Hold { flow_id, owner, token, version, lease: self.lease };
-                match self.poll(runnable, &hold, State::read(&state), stop).await {
+                match self.poll(runnable, &hold, State::read(&state), place, stop).await {
                     Ok(due) => due,
                     Err(error) => {
                         tracing::warn!(flow.id = %flow.id, %error, "what a poll came to cannot be written down");
@@ -142,6 +144,7 @@ impl Poller {
         runnable: &Runnable,
         hold: &Hold,
         state: State,
+        place: Place<'_>,
         stop: &CancellationToken,
     ) -> Result<Timestamp, Error> {
         let Some(poll) = poll_of(&runnable.flow) else { return Ok(Timestamp::now().after(ASK_AGAIN)) };
@@ -160,7 +163,7 @@ impl Poller {
         };
         let began_at = progress.began_at;
         let outcome = tokio::select! {
-            outcome = self.cycle(runnable, poll, hold, &state, progress) => outcome,
+            outcome = self.cycle(runnable, poll, hold, &state, progress, place) => outcome,
             () = hold.keep_on(log) => return Ok(Timestamp::now().after(ASK_AGAIN)),
             () = stop.cancelled() => {
                 // Another node goes on at once, from the page that is not done.
@@ -175,7 +178,9 @@ impl Poller {
                 metrics().polled("succeeded", taken);
                 (state, None)
             }
-            Err(Failure { message, not_before }) => {
+            // Any node goes on from the page that is not done.
+            Err(Halt::Waits { until }) => return hold.give_back(log, until, None, None).await,
+            Err(Halt::Failed { message, not_before }) => {
                 tracing::warn!(flow.id = %hold.flow_id, error = %message, "a poll failed");
                 metrics().polled("failed", 0);
                 next = next.max(not_before.unwrap_or(next));
@@ -192,7 +197,8 @@ impl Poller {
         hold: &Hold,
         state: &State,
         mut progress: Progress,
-    ) -> Result<(State, usize), Failure> {
+        place: Place<'_>,
+    ) -> Result<(State, usize), Halt> {
         let agent = HeaderValue::from_str(&format!("kanat/{}", self.build));
         let agent = agent.unwrap_or(HeaderValue::from_static("kanat"));
         let name = &runnable.flow.plan().source_instance;
@@ -206,8 +212,9 @@ impl Poller {
         }
         let log = self.log.as_ref();
         let observer = Observer { observed: self.plans.observed(), environment: &runnable.flow.environment_id };
-        let cycle = Cycle { log, outbound: &self.outbound, runnable, poll, hold, requests, observer };
-        let done = cycle.run(state, progress).await;
+        let (outbound, bounds) = (&self.outbound, self.bounds.as_ref());
+        let cycle = Cycle { log, outbound, bounds, runnable, instance, poll, hold, requests, observer };
+        let done = cycle.run(state, progress, place).await;
         if done.is_ok()
             && !poll.record_id.is_empty()
             && let Err(error) = log.forget_records(&hold.flow_id, Timestamp::now().before(REMEMBERED)).await

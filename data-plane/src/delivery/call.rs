@@ -122,7 +122,7 @@ impl Run<'_> {
 }
 
 /// What an answer says of the health of who gave it.
-fn verdict(answer: &Result<Response, outbound::Error>) -> Verdict {
+pub(crate) fn verdict(answer: &Result<Response, outbound::Error>) -> Verdict {
     match answer {
         Ok(Response { status: 500..=599, .. }) => Verdict::Ill,
         Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
@@ -132,7 +132,7 @@ fn verdict(answer: &Result<Response, outbound::Error>) -> Verdict {
 }
 
 /// How a call ended as far as the other side is to blame; none when nobody can say, as when it was never made.
-fn ended(answer: &Result<Response, outbound::Error>) -> Option<Ended> {
+pub(crate) fn ended(answer: &Result<Response, outbound::Error>) -> Option<Ended> {
     match answer {
         Ok(Response { status: 401 | 403 | 500..=599, .. }) => Some(Ended::Failed),
         Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => None,

@@ -1,10 +1,13 @@
 //! One cycle: page after page until the last, each durable before the next is asked for.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::HeaderMap;
+use kanat_catalog::Instance;
 use kanat_mapping::json;
 use kanat_message_log::{MessageLog, Settled};
 use kanat_model::Timestamp;
@@ -14,11 +17,13 @@ use url::Url;
 
 use super::hold::Hold;
 use super::page;
+use super::place::Place;
 use super::records::Page;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
-use crate::delivery::retry_after;
-use crate::observed::{Ended, Observer};
+use crate::delivery::{ended, retry_after, verdict};
+use crate::observed::Observer;
+use crate::pipeline::{Bounds, NotNow, Pass};
 use crate::plans::Runnable;
 
 /// From the first byte of a connection to the last of an answer.
@@ -34,7 +39,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 pub(super) struct Cycle<'a> {
     pub log: &'a dyn MessageLog,
     pub outbound: &'a outbound::Client,
+    pub bounds: &'a Bounds,
     pub runnable: &'a Runnable,
+    /// The flow's source, where it names one.
+    pub instance: Option<&'a Instance>,
     pub poll: &'a Poll,
     pub hold: &'a Hold,
     pub requests: Requests,
@@ -42,12 +50,17 @@ pub(super) struct Cycle<'a> {
     pub observer: Observer<'a>,
 }
 
-/// Why a cycle ended before its last page, in words without secrets.
+/// Why a cycle ended before its last page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub message: String,
-    /// The endpoint asks to be left alone until then.
-    pub not_before: Option<Timestamp>,
+pub(super) enum Halt {
+    /// In words without secrets.
+    Failed {
+        message: String,
+        /// The endpoint asks to be left alone until then.
+        not_before: Option<Timestamp>,
+    },
+    /// Its connector takes no calls until then: the cycle goes on from the page that is not done.
+    Waits { until: Timestamp },
 }
 
 struct Answer {
@@ -58,14 +71,19 @@ struct Answer {
 
 impl Cycle<'_> {
     /// Goes on from `progress` to the end. Gives the state that it leaves behind, and how many messages it made.
-    pub async fn run(&self, state: &State, mut progress: Progress) -> Result<(State, usize), Failure> {
+    pub async fn run(
+        &self,
+        state: &State,
+        mut progress: Progress,
+        mut place: Place<'_>,
+    ) -> Result<(State, usize), Halt> {
         let pagination = self.poll.pagination.as_ref();
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
         // The first page has a link of its own, by which a later one may lead back to it.
         let mut asked = HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
         let mut taken = 0;
         loop {
-            let answer = self.ask(&progress.next).await?;
+            let answer = self.ask(&progress.next, &mut place).await?;
             let body = text(&answer.body)?;
             self.observe(&answer);
             let records = page::records(body, &self.poll.records_path)?;
@@ -113,13 +131,12 @@ impl Cycle<'_> {
         let instance = &self.runnable.flow.plan().source_instance;
         if !instance.is_empty() {
             let endpoint = format!("{} {}", self.requests.method, answer.url.path());
-            self.observer.called(instance, Ended::Well);
             self.observer.answered(instance, &endpoint, &answer.body);
         }
     }
 
     /// Asks for a page until it is answered with other than "later".
-    async fn ask(&self, position: &Position) -> Result<Answer, Failure> {
+    async fn ask(&self, position: &Position, place: &mut Place<'_>) -> Result<Answer, Halt> {
         let mut tries = 0;
         loop {
             let (url, headers) = self.requests.at(position)?;
@@ -130,7 +147,15 @@ impl Cycle<'_> {
                 body: Bytes::new(),
                 timeout: TIMEOUT,
             };
-            let response = self.outbound.send(request).await.map_err(|error| error.to_string())?;
+            let pass = self.turn(place).await?;
+            let answer = self.outbound.send(request).await;
+            if let Some(pass) = pass {
+                pass.judge(verdict(&answer));
+            }
+            if let (Some(instance), Some(ended)) = (self.instance, ended(&answer)) {
+                self.observer.called(instance.id(), ended);
+            }
+            let response = answer.map_err(|error| error.to_string())?;
             let now = Timestamp::now();
             let asked = retry_after::asked(response.status, &response.headers, now);
             let wait = asked.or_else(|| (response.status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
@@ -138,9 +163,9 @@ impl Cycle<'_> {
                 tries += 1;
                 if tries >= TRIES || wait > LONGEST_WAIT {
                     let message = format!("the endpoint answered {} {tries} times", response.status);
-                    return Err(Failure { message, not_before: Some(now.after(wait)) });
+                    return Err(Halt::Failed { message, not_before: Some(now.after(wait)) });
                 }
-                tokio::time::sleep(wait).await;
+                place.without(tokio::time::sleep(wait)).await;
                 continue;
             }
             if !(200..300).contains(&response.status) {
@@ -152,6 +177,17 @@ impl Cycle<'_> {
             return Ok(Answer { url, headers: response.headers, body: response.body });
         }
     }
+
+    /// The right to one call of the connector. Who waits for it leaves its place to another cycle.
+    async fn turn(&self, place: &mut Place<'_>) -> Result<Option<Pass>, Halt> {
+        let Some(instance) = self.instance else { return Ok(None) };
+        let mut turn = pin!(self.bounds.enter(instance));
+        let pass = match turn.as_mut().now_or_never() {
+            Some(pass) => pass,
+            None => place.without(turn).await,
+        };
+        pass.map(Some).map_err(|NotNow(wait)| Halt::Waits { until: Timestamp::now().after(wait) })
+    }
 }
 
 fn text(body: &[u8]) -> Result<&str, String> {
@@ -161,12 +197,12 @@ fn text(body: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(body).map_err(|_| "the answer is no UTF-8".to_owned())
 }
 
-fn unstored(error: &kanat_message_log::Error) -> Failure {
+fn unstored(error: &kanat_message_log::Error) -> Halt {
     format!("the message log cannot store what came: {error}").into()
 }
 
-impl From<String> for Failure {
+impl From<String> for Halt {
     fn from(message: String) -> Self {
-        Self { message, not_before: None }
+        Self::Failed { message, not_before: None }
     }
 }

@@ -1,10 +1,13 @@
 //! What connectors are given: so many calls at once, so many a second, and none while they fail at everything.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use http::Response;
 use kanat_model::message::Status;
+use kanat_proto::plan::v1::trigger::Kind;
+use kanat_proto::plan::v1::{FlowPlan, Pagination, Poll, Retry, Trigger};
 
 use super::node::{Node, flow};
 use super::target::{Target, status};
@@ -87,4 +90,111 @@ async fn messages_wait_for_a_connector_that_fails_and_lose_no_attempt_by_it() {
     node.stop().await;
     target.stop().await;
     other.stop().await;
+}
+
+/// A flow that polls `/orders` of an instance, page by page for ever, and delivers nothing.
+fn polling(instance: &str, max_pages: u32) -> FlowPlan {
+    let pagination = Pagination {
+        strategy: "cursor".to_owned(),
+        max_pages,
+        cursor_path: "next".to_owned(),
+        cursor_param: "cursor".to_owned(),
+        ..Pagination::default()
+    };
+    let poll = Poll {
+        url: "{{ instance.base_url }}/orders".to_owned(),
+        method: "GET".to_owned(),
+        records_path: "data".to_owned(),
+        pagination: Some(pagination),
+        interval_ms: 86_400_000,
+        ..Poll::default()
+    };
+    let trigger = Some(Trigger { kind: Some(Kind::Poll(poll)) });
+    FlowPlan { trigger, source_instance: instance.to_owned(), ..flow("polled") }
+}
+
+/// A page with one record, and the cursor of the next one.
+fn page(n: usize) -> Response<&'static str> {
+    let body = format!(r#"{{"data":[{{"id":{n}}}],"next":"c{n}"}}"#);
+    Response::new(Box::leak(body.into_boxed_str()))
+}
+
+async fn stored(node: &Node, count: u64) {
+    let mut changed = node.log.changed();
+    while node.stored() < count {
+        changed.changed().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_poll_asks_for_no_more_pages_a_second_than_its_connector_takes() {
+    let (node, sink) = (Node::start().await, Target::start().await);
+    let provider = Target::answering(|n, _| page(n)).await;
+    let config = format!(r#"{{"base_url":"{}","requests_per_second":20}}"#, provider.url);
+    node.control.instance("ci_shop", &config).await;
+    let begun = Instant::now();
+    node.deploy(&polling("ci_shop", 50), &sink.url).await;
+    stored(&node, 50).await;
+    assert!(begun.elapsed() >= Duration::from_millis(1_400), "{:?}", begun.elapsed());
+    node.stop().await;
+    provider.stop().await;
+    sink.stop().await;
+}
+
+#[tokio::test]
+async fn a_poll_waits_for_a_place_at_its_connector_and_holds_up_no_other_poll() {
+    let (node, sink) = (Node::start().await, Target::start().await);
+    let (busy, idle) = (Target::answering(|n, _| page(n)).await, Target::answering(|n, _| page(n)).await);
+    busy.hang();
+    node.control.instance("ci_busy", &format!(r#"{{"base_url":"{}","concurrency":1}}"#, busy.url)).await;
+    node.control.instance("ci_idle", &format!(r#"{{"base_url":"{}"}}"#, idle.url)).await;
+    deploy(&node, "order", "ci_busy").await;
+    let order = node.accepted("t-order", "{}").await;
+    busy.arrivals(1).await;
+    // More of them than a node has cycles with an answer in memory.
+    for n in 0..20 {
+        node.deploy(&FlowPlan { flow_id: format!("flw_busy_{n}"), ..polling("ci_busy", 1) }, &sink.url).await;
+    }
+    node.deploy(&FlowPlan { flow_id: "flw_idle".to_owned(), ..polling("ci_idle", 1) }, &sink.url).await;
+    stored(&node, 2).await;
+    assert_eq!((busy.received().len(), idle.received().len()), (1, 1));
+    busy.release();
+    stored(&node, 22).await;
+    assert_eq!(node.finished(&order).await.attempts, 1);
+    for target in [busy, idle, sink] {
+        target.stop().await;
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_poll_waits_until_the_breaker_of_its_connector_lets_it_try_and_goes_on_where_it_was() {
+    let (node, sink) = (Node::start().await, Target::start().await);
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let shop = {
+        let calls = Arc::clone(&calls);
+        Target::answering(move |n, received| {
+            calls.lock().unwrap().push((received.path.clone(), Instant::now()));
+            if received.path.starts_with("/in") { status(503) } else { page(n) }
+        })
+        .await
+    };
+    let config = format!(r#"{{"base_url":"{}","breaker_failures":2,"breaker_seconds":1}}"#, shop.url);
+    node.control.instance("ci_shop", &config).await;
+    let mut failing = flow("failing");
+    failing.target.as_mut().unwrap().instance = "ci_shop".to_owned();
+    failing.retry = Some(Retry { count: 1, duration_ms: 1, ..Retry::default() });
+    node.control.flow(&failing).await;
+    let dead = node.accepted("t-failing", "{}").await;
+    assert_eq!(node.finished(&dead).await.status, Status::DeadLetter);
+    // It is open now.
+    node.deploy(&polling("ci_shop", 3), &sink.url).await;
+    stored(&node, 4).await;
+    let calls = calls.lock().unwrap().clone();
+    let paths: Vec<&str> = calls.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths, ["/in", "/in", "/orders", "/orders?cursor=c2", "/orders?cursor=c3"]);
+    assert!(calls[2].1 - calls[1].1 >= Duration::from_millis(950), "{:?}", calls[2].1 - calls[1].1);
+    node.stop().await;
+    shop.stop().await;
+    sink.stop().await;
 }
