@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::Arguments;
 use crate::load::{self, Call};
 use crate::process::Server;
-use crate::report::Row;
 pub use bare::serve;
+pub use kanat::set_up;
+use table::Row;
 pub use table::Table;
 
 /// What is measured, and how often.
@@ -29,19 +29,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn of(arguments: &Arguments) -> Self {
+    /// With the lengths and places of a whole run.
+    pub fn of(plan: &crate::plan::Plan, connections: Vec<usize>) -> Self {
         Self {
-            kanat: arguments.kanat.clone(),
-            folder: arguments.folder.clone(),
-            connections: arguments.connections.clone(),
-            rounds: arguments.rounds,
-            length: Duration::from_secs(arguments.seconds),
+            kanat: plan.kanat.clone(),
+            folder: plan.folder.clone(),
+            connections,
+            rounds: plan.rounds,
+            length: plan.length,
         }
-    }
-
-    /// Enough to see that it runs; its figures mean little.
-    pub fn quick(arguments: &Arguments) -> Self {
-        Self { connections: vec![2], rounds: 1, length: Duration::from_millis(300), ..Self::of(arguments) }
     }
 }
 
@@ -49,7 +45,7 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
     let mut table = Table::default();
     for round in 1..=plan.rounds {
         for &connections in &plan.connections {
-            eprintln!("round {round} of {}: {connections} connections", plan.rounds);
+            eprintln!("published APIs, round {round} of {}: {connections} connections", plan.rounds);
             let folder = match &plan.folder {
                 Some(parent) => tempfile::tempdir_in(parent),
                 None => tempfile::tempdir(),
@@ -65,23 +61,24 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
 
 async fn compare(plan: &Plan, folder: &Path, connections: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let nginx = nginx::start(folder).await?;
-    rows.push(load(table::NGINX, nginx, &order::call(None), connections, plan.length).await?);
+    if let Some(nginx) = nginx::start(folder).await? {
+        rows.push(load(Table::NGINX, nginx, &order::call(None), connections, plan.length).await?);
+    }
     let hyper = bare::start(folder, bare::Work::Static).await?;
-    rows.push(load(table::HYPER, hyper, &order::call(None), connections, plan.length).await?);
+    rows.push(load(Table::HYPER, hyper, &order::call(None), connections, plan.length).await?);
     let whole = bare::start(folder, bare::Work::Whole).await?;
-    rows.push(load(table::WHOLE, whole, &order::call(Some(bare::KEY.to_owned())), connections, plan.length).await?);
+    rows.push(load(Table::WHOLE, whole, &order::call(Some(bare::KEY.to_owned())), connections, plan.length).await?);
     let (kanat, key) = kanat::start(&plan.kanat, folder).await?;
-    rows.push(load(table::KANAT, kanat, &order::call(Some(key)), connections, plan.length).await?);
+    rows.push(load(Table::OURS, kanat, &order::call(Some(key)), connections, plan.length).await?);
     Ok(rows)
 }
 
 /// One server under the load, from the first call to the last; then it is stopped.
 async fn load(name: &'static str, server: Server, call: &Call, connections: usize, length: Duration) -> Result<Row> {
     // What is set up with the first calls is not what is measured.
-    load::run_calls(server.address, call, connections, length / 10, Instant::now()).await.context(name)?;
+    load::closed(server.address, call, connections, length / 10, Instant::now()).await.context(name)?;
     let before = server.usage()?;
-    let outcome = load::run_calls(server.address, call, connections, length, Instant::now()).await.context(name)?;
+    let outcome = load::closed(server.address, call, connections, length, Instant::now()).await.context(name)?;
     let after = server.usage()?;
     server.stop().await?;
     Ok(Row::new(name, connections, &outcome, before, after))

@@ -1,17 +1,17 @@
-//! The yardsticks: a hyper server that reads a body and answers; one that has it on disk first, one sync per group; and one
-//! that then also maps the order, delivers it and writes down that it did.
+//! The yardsticks: a hyper server that reads a body and has it on disk before it answers, one sync per group; and one that
+//! then also maps the order, delivers it and writes down that it did.
+
+pub mod rows;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kanat_net::Inbound;
@@ -22,10 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::order;
 use crate::process::Server;
-use crate::report::{Delivery, Row};
-use crate::target::Target;
-use crate::{load, order};
 
 /// Orders that the full loop holds in memory: more wait unanswered.
 const IN_FLIGHT: usize = 512;
@@ -33,61 +31,33 @@ const IN_FLIGHT: usize = 512;
 /// What a bare server does with an order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Reads it.
-    Read,
     /// Has it on disk before it answers, synced together with what else was waiting.
     Append,
     /// Then maps and delivers it, and has on disk that it did.
     Loop,
 }
 
-impl Work {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Read => "bare hyper",
-            Self::Append => "bare hyper, fsync per group",
-            Self::Loop => "bare hyper, full loop",
-        }
-    }
-}
+type Client = hyper_util::client::legacy::Client<HttpConnector, Full<Bytes>>;
 
-pub async fn measure(work: Work, folder: &Path, connections: usize, length: Duration) -> Result<Row> {
-    let start = Instant::now();
-    let target = Target::start(start).await?;
+/// Starts one that delivers to `target`, if it delivers.
+pub async fn start(work: Work, folder: &Path, target: SocketAddr) -> Result<Server> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--kanat", "-", "bare"]);
-    if work != Work::Read {
-        command.arg("--file").arg(folder.join("bare.log"));
-    }
+    command.args(["--kanat", "-", "bare", "--file"]).arg(folder.join("bare.log"));
     if work == Work::Loop {
-        command.arg("--target").arg(target.address.to_string());
+        command.arg("--target").arg(target.to_string());
     }
-    let server = Server::start(&mut command, &folder.join("bare.err")).await?;
-    let before = server.usage()?;
-    let begun = Instant::now();
-    let outcome = load::run(server.address, "/", connections, length, start).await?;
-    let delivery = match work {
-        Work::Read | Work::Append => None,
-        Work::Loop => Some(Delivery::of(target.wait_for(outcome.acked).await, &outcome, begun)?),
-    };
-    let after = server.usage()?;
-    server.stop().await?;
-    Ok(Row { delivery, ..Row::new(work.name(), connections, &outcome, before, after) })
+    Server::start(&mut command, &folder.join("bare.err")).await
 }
 
-/// Serves on a free port until killed; with a file, answers only after the body is synced to it; with a target, delivers
-/// what it answered.
-pub async fn serve(file: Option<PathBuf>, target: Option<SocketAddr>) -> Result<()> {
+/// Serves on a free port until killed; answers after the body is synced to the file; with a target, delivers what it
+/// answered.
+pub async fn serve(file: &Path, target: Option<SocketAddr>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("bare listening on http://{}", listener.local_addr()?);
-    let log = match file {
-        Some(path) => Some(start_log(&path)?),
-        None => None,
-    };
     let bare = Arc::new(Bare {
-        log,
+        log: start_log(file)?,
         target: target.map(|address| format!("http://{address}/orders")),
-        client: Client::builder(TokioExecutor::new()).build_http(),
+        client: client(),
         room: Arc::new(Semaphore::new(IN_FLIGHT)),
         deliveries: TaskTracker::new(),
     });
@@ -100,9 +70,9 @@ pub async fn serve(file: Option<PathBuf>, target: Option<SocketAddr>) -> Result<
 }
 
 struct Bare {
-    log: Option<mpsc::Sender<Entry>>,
+    log: mpsc::Sender<Entry>,
     target: Option<String>,
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client,
     room: Arc<Semaphore>,
     deliveries: TaskTracker,
 }
@@ -134,25 +104,34 @@ async fn answer(bare: Arc<Bare>, request: Request<Inbound>) -> Response<kanat_ne
 }
 
 impl Bare {
-    /// Returns when `body` is on disk; at once without a file.
+    /// Returns when `body` is on disk.
     async fn append(&self, body: Bytes) -> Result<()> {
-        let Some(log) = &self.log else { return Ok(()) };
         let (durable, done) = oneshot::channel();
-        log.send(Entry { body, durable }).await?;
+        self.log.send(Entry { body, durable }).await?;
         Ok(done.await?)
     }
 
     async fn deliver(&self, target: &str, order: &[u8], _room: OwnedSemaphorePermit) -> Result<()> {
-        let mapped = order::map(order)?;
-        let request =
-            Request::post(target).header("content-type", "application/json").body(Full::new(Bytes::from(mapped)))?;
-        let answer = self.client.request(request).await?;
-        if !answer.status().is_success() {
-            bail!("the target answered {}", answer.status());
-        }
-        answer.into_body().collect().await?;
+        deliver(&self.client, target, order).await?;
         self.append(Bytes::from_static(b"delivered")).await
     }
+}
+
+fn client() -> Client {
+    hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build_http()
+}
+
+/// Maps the order and posts it.
+async fn deliver(client: &Client, target: &str, order: &[u8]) -> Result<()> {
+    let mapped = order::map(order)?;
+    let request =
+        Request::post(target).header("content-type", "application/json").body(Full::new(Bytes::from(mapped)))?;
+    let answer = client.request(request).await?;
+    if !answer.status().is_success() {
+        bail!("the target answered {}", answer.status());
+    }
+    answer.into_body().collect().await?;
+    Ok(())
 }
 
 /// A thread that writes and syncs all that waits, then answers it; the next group forms meanwhile.

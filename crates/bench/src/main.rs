@@ -4,42 +4,66 @@
 mod adapter;
 mod api;
 mod bare;
+mod figures;
+mod fill;
+mod finding;
 mod kanat;
 mod load;
+mod machine;
+mod measure;
 mod order;
+mod page;
+mod plan;
+mod plot;
 mod process;
-mod report;
+mod subject;
 mod target;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
-use crate::bare::Work;
-use crate::report::{Report, Row};
+use crate::finding::Finding;
+use crate::measure::Group;
+use crate::plan::{Plan, Sizes};
 
-/// Webhook in, eleven fields mapped, delivered: how fast, at what price, beside bare servers.
+/// How fast Kanat is, at what price, beside bare servers: P1 to P12 of docs/benchmarks.md.
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
 struct Arguments {
-    /// The release binary to measure.
+    /// The binary to measure; a release build, where figures matter.
     #[arg(long)]
     kanat: PathBuf,
+    /// Only these measures, as in p1,p7; those that run together come together.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Tiny loads, to see that all of it runs; the figures mean nothing.
+    #[arg(long)]
+    quick: bool,
     /// How long each load lasts, in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// Numbers of connections to try, one after another.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 64])]
-    connections: Vec<usize>,
-    /// Rounds; the report shows medians.
-    #[arg(long, default_value_t = 3)]
+    /// Connections, where many are meant [default: 64].
+    #[arg(long)]
+    connections: Option<usize>,
+    /// Messages in a log that is not empty [default: 10000000].
+    #[arg(long)]
+    messages: Option<usize>,
+    /// Rounds; what is told are medians.
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Folder for data, on the disk to be measured; the system's temporary one when left out.
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// The program of benches/peers, for P9.
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// Folder to write benchmarks.md and benchmarks.svg to.
+    #[arg(long)]
+    write: Option<PathBuf>,
     #[command(subcommand)]
     role: Option<Role>,
 }
@@ -48,69 +72,118 @@ struct Arguments {
 enum Role {
     /// Measures adapters alone: calls a second and the time of one.
     Adapter,
-    /// Measures published APIs: a call with a key, limits, a schema and a mapping, beside servers that do less.
-    Api {
-        /// One short round with few connections, to see that it runs.
-        #[arg(long)]
-        quick: bool,
-    },
-    /// Serves as a bare server of an API.
+    /// Measures published APIs alone, with one connection and with many, beside servers that do less.
+    Api,
+    /// Serves as a bare server of an API; the measurement starts these itself.
     #[command(hide = true)]
     BareApi {
         #[arg(long)]
         whole: bool,
     },
-    /// Serves as a bare server; the measurement starts these itself.
+    /// Serves as a bare server.
     #[command(hide = true)]
     Bare {
         #[arg(long)]
-        file: Option<PathBuf>,
+        file: PathBuf,
         #[arg(long)]
         target: Option<SocketAddr>,
+    },
+    /// Serves as a bare server on PostgreSQL.
+    #[command(hide = true)]
+    BareRows {
+        #[arg(long)]
+        url: String,
+        #[arg(long)]
+        target: SocketAddr,
     },
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    match arguments.role {
-        Some(Role::Bare { file, target }) => return bare::serve(file, target).await,
+    let plan = arguments.plan();
+    match &arguments.role {
+        Some(Role::Bare { file, target }) => bare::serve(file, *target).await,
+        Some(Role::BareRows { url, target }) => bare::rows::serve(url, *target).await,
+        Some(Role::BareApi { whole }) => api::serve(*whole).await,
         Some(Role::Adapter) => {
-            print!("{}", adapter::measure(&arguments.kanat, Duration::from_secs(arguments.seconds)).await?);
-            return Ok(());
+            print!("{}", adapter::measure(&arguments.kanat, plan.length).await?);
+            Ok(())
         }
-        Some(Role::Api { quick }) => {
-            let plan = if quick { api::Plan::quick(&arguments) } else { api::Plan::of(&arguments) };
-            print!("{}", api::measure(&plan).await?);
-            return Ok(());
+        Some(Role::Api) => {
+            print!("{}", api::measure(&api::Plan::of(&plan, vec![1, plan.sizes.connections])).await?);
+            Ok(())
         }
-        Some(Role::BareApi { whole }) => return api::serve(whole).await,
-        None => {}
+        None => arguments.measure(&plan).await,
     }
-    let mut report = Report::default();
-    for round in 1..=arguments.rounds {
-        for &connections in &arguments.connections {
-            eprintln!("round {round} of {}: {connections} connections", arguments.rounds);
-            for row in measure(&arguments, connections).await? {
-                report.add(row);
-            }
-        }
-    }
-    print!("{report}");
-    Ok(())
 }
 
-async fn measure(arguments: &Arguments, connections: usize) -> Result<Vec<Row>> {
-    let length = Duration::from_secs(arguments.seconds);
-    let folder = match &arguments.folder {
-        Some(parent) => tempfile::tempdir_in(parent),
-        None => tempfile::tempdir(),
+impl Arguments {
+    fn plan(&self) -> Plan {
+        let mut sizes = if self.quick { Sizes::quick() } else { Sizes::full() };
+        sizes.connections = self.connections.unwrap_or(sizes.connections);
+        sizes.messages = self.messages.unwrap_or(sizes.messages);
+        Plan {
+            kanat: self.kanat.clone(),
+            peers: self.peers.clone(),
+            folder: self.folder.clone(),
+            rounds: if self.quick { 1 } else { self.rounds.max(1) },
+            length: if self.quick { Duration::from_millis(200) } else { Duration::from_secs(self.seconds) },
+            sizes,
+        }
     }
-    .context("cannot make a folder for the data")?;
-    Ok(vec![
-        bare::measure(Work::Read, folder.path(), connections, length).await?,
-        bare::measure(Work::Append, folder.path(), connections, length).await?,
-        bare::measure(Work::Loop, folder.path(), connections, length).await?,
-        kanat::measure(&arguments.kanat, folder.path(), connections, length).await?,
-    ])
+
+    /// The groups that the measures asked for belong to; all of them when none are named.
+    fn groups(&self) -> Result<Vec<Group>> {
+        let asked: Vec<String> = self.only.iter().map(|name| name.to_uppercase()).collect();
+        let is_asked = |name: &&str| asked.iter().any(|asked| asked == name);
+        for name in &asked {
+            let known = Group::ALL.iter().any(|group| group.names().contains(&name.as_str()));
+            ensure!(known, "there is no measure {name}: they are P1 to P12");
+        }
+        let groups = Group::ALL.into_iter();
+        Ok(groups.filter(|group| asked.is_empty() || group.names().iter().any(is_asked)).collect())
+    }
+
+    async fn measure(&self, plan: &Plan) -> Result<()> {
+        let begun = Instant::now();
+        let mut findings: Vec<Finding> = Vec::new();
+        for group in self.groups()? {
+            let found = group.run(plan).await.with_context(|| group.names().join(", "))?;
+            eprint!("{}", page::table(&found));
+            findings.extend(found);
+        }
+        // A stable sort: those of one measure stay in the order that they were found in.
+        findings.sort_by_key(|finding| finding.measure[1..].parse::<u32>().unwrap_or_default());
+        println!("\n{}", page::table(&findings));
+        eprintln!("in {} s", begun.elapsed().as_secs());
+        match &self.write {
+            Some(folder) => write(folder, &findings, plan),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write(folder: &Path, findings: &[Finding], plan: &Plan) -> Result<()> {
+    let page = page::write(findings, &machine::describe(&plan.kanat), plan.rounds);
+    std::fs::write(folder.join("benchmarks.md"), page).context("cannot write benchmarks.md")?;
+    std::fs::write(folder.join("benchmarks.svg"), plot::draw(findings)).context("cannot write benchmarks.svg")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(only: &[&str]) -> Option<Vec<Group>> {
+        let line = ["bench", "--kanat", "-"].into_iter().chain(only.iter().flat_map(|only| ["--only", *only]));
+        Arguments::parse_from(line).groups().ok()
+    }
+
+    #[test]
+    fn measures_are_chosen_by_their_names() {
+        assert_eq!(groups(&[]).map(|all| all.len()), Some(9));
+        assert!(groups(&["p6"]) == Some(vec![Group::Webhook, Group::Idle]));
+        assert!(groups(&["P7,p12"]) == Some(vec![Group::Postgres, Group::Gateway]));
+        assert!(groups(&["p13"]).is_none());
+    }
 }

@@ -64,10 +64,18 @@ pub fn map(order: &[u8]) -> Result<Vec<u8>> {
 
 /// The instant that an order, as delivered, says it was sent at.
 pub fn sent_at(delivered: &[u8]) -> Option<u64> {
-    let key = br#""sent_at":"#;
-    let start = delivered.windows(key.len()).position(|window| window == key)? + key.len();
-    let digits = delivered[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&delivered[start..start + digits]).ok()?.parse().ok()
+    digits_after(delivered, br#""sent_at":"#)
+}
+
+/// The number that an order, as delivered, carries.
+pub fn number(delivered: &[u8]) -> Option<u64> {
+    digits_after(delivered, br#""ord-"#)
+}
+
+fn digits_after(text: &[u8], key: &[u8]) -> Option<u64> {
+    let start = text.windows(key.len()).position(|window| window == key)? + key.len();
+    let digits = text[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&text[start..start + digits]).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -81,5 +89,6 @@ mod tests {
         assert!((900..1_200).contains(&text.len()), "{}", text.len());
         assert_eq!(sent_at(text.as_bytes()), Some(123_456_789));
         assert_eq!(sent_at(&map(text.as_bytes()).unwrap()), Some(123_456_789));
+        assert_eq!(number(&map(text.as_bytes()).unwrap()), Some(7));
     }
 }

@@ -19,7 +19,28 @@ pub struct Server {
 #[derive(Clone, Copy)]
 pub struct Usage {
     pub cpu: Duration,
+    /// Now.
+    pub memory_kib: u64,
     pub peak_memory_kib: u64,
+}
+
+/// Time on a core, in user and system mode.
+#[derive(Clone, Copy, Default)]
+pub struct Cpu {
+    pub own: Duration,
+    /// Of its children that have ended.
+    pub ended_children: Duration,
+}
+
+/// From the kernel's books of any process.
+pub fn cpu(pid: u32) -> Result<Cpu> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("unreadable stat")?;
+    // Fields 14 to 17 of stat, in ticks of a hundredth of a second.
+    let ticks: Vec<u64> = fields.split_whitespace().skip(11).take(4).filter_map(|field| field.parse().ok()).collect();
+    let [user, system, children_user, children_system] = ticks[..] else { bail!("unreadable stat") };
+    let time = |ticks: u64| Duration::from_millis(ticks * 10);
+    Ok(Cpu { own: time(user + system), ended_children: time(children_user + children_system) })
 }
 
 impl Server {
@@ -56,18 +77,22 @@ impl Server {
 
     /// From the kernel's books of this process.
     pub fn usage(&self) -> Result<Usage> {
-        let pid = self.child.id().context("the server has ended")?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let (_, fields) = stat.rsplit_once(')').context("unreadable stat")?;
-        // Fields 14 and 15: user and system time in ticks of a hundredth of a second.
-        let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        let pid = self.pid()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let peak = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
-            .context("no VmHWM")?;
-        Ok(Usage { cpu: Duration::from_millis(ticks * 10), peak_memory_kib: peak })
+        let kib = |name: &str| {
+            let rest = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line in status")?;
+            anyhow::Ok(rest.trim().trim_end_matches(" kB").parse()?)
+        };
+        Ok(Usage { cpu: cpu(pid)?.own, memory_kib: kib("VmRSS:")?, peak_memory_kib: kib("VmHWM:")? })
+    }
+
+    /// Kills the process at once, as a crash would.
+    pub async fn kill(mut self) -> Result<()> {
+        self.child.kill().await.context("cannot kill the server")
+    }
+
+    fn pid(&self) -> Result<u32> {
+        self.child.id().context("the server has ended")
     }
 
     /// Asks the process to stop, and waits until it has.

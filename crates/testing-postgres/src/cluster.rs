@@ -99,6 +99,12 @@ impl Cluster {
         self.signal("-CONT")
     }
 
+    /// The ids of its processes; first the one that starts the others.
+    pub fn processes(&self) -> Result<Vec<u32>, Error> {
+        let first = self.first_process()?;
+        Ok(std::iter::once(first).chain(children(first)).collect())
+    }
+
     /// Makes an empty database.
     pub fn create_database(&self, name: &str) -> Result<(), Error> {
         let mut create = self.programs.command("createdb");
@@ -134,11 +140,15 @@ impl Cluster {
         control
     }
 
-    fn signal(&self, signal: &str) -> Result<(), Error> {
+    fn first_process(&self) -> Result<u32, Error> {
         let path = self.data().join("postmaster.pid");
         let text = fs::read_to_string(&path).map_err(|cause| Error::Folder { path: path.clone(), cause })?;
         let first = text.lines().next().and_then(|line| line.trim().parse().ok());
-        let first: u32 = first.ok_or(Error::Folder { path, cause: ErrorKind::InvalidData.into() })?;
+        first.ok_or(Error::Folder { path, cause: ErrorKind::InvalidData.into() })
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), Error> {
+        let first = self.first_process()?;
         command::run(Command::new("kill").arg(signal).arg(first.to_string()))?;
         for process in children(first) {
             // One that has ended meanwhile needs no signal.

@@ -47,6 +47,12 @@ impl Programs {
         Self::find()
     }
 
+    /// As the server tells it.
+    pub fn version(&self) -> Result<String, Error> {
+        let text = command::pipe(self.command("postgres").arg("--version"), &[])?;
+        Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    }
+
     /// A command for one of the programs, as the user that the server runs as.
     pub(crate) fn command(&self, program: &str) -> Command {
         self.as_user(self.folder.join(program))

@@ -1,5 +1,6 @@
-//! `cargo xtask bench`: builds the release binary and the load generator, and lets the latter measure the former.
+//! `cargo xtask bench`: builds what is measured and what measures, and lets the latter write `docs/benchmarks.md`.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -7,11 +8,70 @@ use anyhow::Result;
 use crate::command::{self, cargo};
 use crate::workspace;
 
-/// Builds in release and runs `kanat-bench` on the `kanat` beside it; `options` are its own.
+/// Crates that do what the mapping does: a workspace of its own, for they are many and large.
+const PEERS: &str = "benches/peers/Cargo.toml";
+
+/// Runs `kanat-bench` with these options of its own, on the `--kanat` among them, whatever build that is, or else on a
+/// release build. A whole run writes its page.
 pub fn run(options: &[String]) -> Result<()> {
+    if options.iter().any(|option| option == "--kanat") {
+        command::run(cargo(["build", "--locked", "--package", "kanat-bench"]))?;
+        let mut bench = Command::new(workspace::target_folder().join("debug/kanat-bench"));
+        bench.args(options);
+        return command::run(bench);
+    }
     command::run(cargo(["build", "--release", "--locked", "--package", "kanat", "--package", "kanat-bench"]))?;
     let binaries = workspace::target_folder().join("release");
     let mut bench = Command::new(binaries.join("kanat-bench"));
-    bench.arg("--kanat").arg(binaries.join("kanat")).args(options);
+    bench.arg("--kanat").arg(binaries.join("kanat"));
+    if measures_mappings(options) {
+        bench.arg("--peers").arg(build_peers()?);
+    }
+    if is_whole(options) {
+        bench.arg("--write").arg(workspace::root().join("docs"));
+    }
+    bench.args(options);
     command::run(bench)
+}
+
+fn build_peers() -> Result<PathBuf> {
+    let folder = workspace::target_folder().join("peers");
+    let mut build = cargo(["build", "--release", "--locked", "--manifest-path", PEERS, "--target-dir"]);
+    build.arg(&folder);
+    command::run(build)?;
+    Ok(folder.join("release/kanat-bench-peers"))
+}
+
+/// Whether all is measured: no part is named, and it is not a quick look.
+fn is_whole(options: &[String]) -> bool {
+    let parts = ["--only", "--quick", "--write", "--help", "-h", "api", "adapter"];
+    !options.iter().any(|option| parts.iter().any(|part| option.split('=').next() == Some(*part)))
+}
+
+fn measures_mappings(options: &[String]) -> bool {
+    let named = options.iter().any(|option| option.to_lowercase().split([',', '=']).any(|name| name == "p9"));
+    is_whole(options) || named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_a_whole_run_writes_the_page() {
+        assert!(is_whole(&options("")) && is_whole(&options("--rounds 3 --seconds 2")));
+        for part in ["--only p1", "--only=p1", "--quick", "api --rounds 3", "adapter", "--help"] {
+            assert!(!is_whole(&options(part)), "{part}");
+        }
+    }
+
+    #[test]
+    fn other_crates_are_built_when_they_are_measured() {
+        assert!(measures_mappings(&options("")) && measures_mappings(&options("--only P1,P9")));
+        assert!(!measures_mappings(&options("--only p1,p10")) && !measures_mappings(&options("api")));
+    }
 }

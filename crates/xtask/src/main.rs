@@ -20,7 +20,8 @@ usage: cargo xtask <task>
   tidy               the rules of the tree that no other tool knows
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
   catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
-  bench [OPTION...]  measure the release binary beside bare servers (--help lists the options)
+  bench [OPTION...]  measure the release binary beside bare servers, and write docs/benchmarks.md (--only p1,p7 chooses,
+                     --quick only sees that it runs, --help lists the options)
 ";
 
 fn main() -> ExitCode {

@@ -5,22 +5,24 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::order;
-use crate::kanat::{KEY, post};
+use crate::kanat::{Kanat, Start, post};
 use crate::process::Server;
 
 /// Starts it, and gives the consumer's key.
 pub async fn start(binary: &Path, folder: &Path) -> Result<(Server, String)> {
-    let mut command = Command::new(binary);
-    command.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.join("kanat-data"));
-    command.env("KANAT_BOOTSTRAP_API_KEY", KEY);
-    let server = Server::start(&mut command, &folder.join("kanat.err")).await?;
-    let base = format!("http://{}", server.address);
-    let flow = post(&base, "/api/v1/flows", &json!({ "yamlConfig": order::FLOW })).await?;
+    let kanat = Start { binary, folder, database: None }.run().await?;
+    let key = set_up(&kanat).await?;
+    Ok((kanat.server, key))
+}
+
+/// Makes flow, API and consumer key, and gives the key when calls are answered.
+pub async fn set_up(kanat: &Kanat) -> Result<String> {
+    let base = &kanat.base;
+    let flow = post(base, "/api/v1/flows", &json!({ "yamlConfig": order::FLOW })).await?;
     let id = flow["id"].as_str().context("the flow has no id")?;
-    post(&base, &format!("/api/v1/flows/{id}/deploy"), &json!({})).await?;
+    post(base, &format!("/api/v1/flows/{id}/deploy"), &json!({})).await?;
     let api = json!({
         "path": order::PATH.strip_prefix("/v1/").unwrap_or(order::PATH),
         "method": "POST",
@@ -31,13 +33,13 @@ pub async fn start(binary: &Path, folder: &Path) -> Result<(Server, String)> {
         "responseSchema": { "type": "object", "required": ["order_id"] },
         "responseMapping": serde_json::from_str::<Value>(order::MAPPING)?,
     });
-    let api = post(&base, "/api/v1/published-apis", &api).await?;
+    let api = post(base, "/api/v1/published-apis", &api).await?;
     let id = api["id"].as_str().context("the API has no id")?;
     let limits = json!({ "consumer": "bench", "rateLimitPerSecond": 1_000_000, "dailyLimit": 1_000_000_000 });
-    let key = post(&base, &format!("/api/v1/published-apis/{id}/keys"), &limits).await?;
+    let key = post(base, &format!("/api/v1/published-apis/{id}/keys"), &limits).await?;
     let key = key["key"].as_str().context("the consumer key does not show its secret")?.to_owned();
-    wait_until_live(&server, &key).await?;
-    Ok((server, key))
+    wait_until_live(&kanat.server, &key).await?;
+    Ok(key)
 }
 
 /// A change is live within a second; the measurement begins after that.
@@ -46,7 +48,7 @@ async fn wait_until_live(server: &Server, key: &str) -> Result<()> {
     let mut last = Ok(());
     for _ in 0..200 {
         let brief = std::time::Duration::from_millis(20);
-        let outcome = crate::load::run_calls(server.address, &call, 1, brief, std::time::Instant::now()).await;
+        let outcome = crate::load::closed(server.address, &call, 1, brief, std::time::Instant::now()).await;
         match outcome {
             Ok(_) => return Ok(()),
             Err(error) => last = Err(error),

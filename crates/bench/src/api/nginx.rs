@@ -29,14 +29,17 @@ http {
 }
 "#;
 
-pub async fn start(folder: &Path) -> Result<Server> {
+/// None where it is not installed.
+pub async fn start(folder: &Path) -> Result<Option<Server>> {
+    // Debian puts it where only root's path leads.
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&places).chain(["/usr/sbin".into()]).map(|folder| folder.join("nginx"));
+    let Some(program) = places.into_iter().find(|program| program.exists()) else { return Ok(None) };
     let address: SocketAddr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let place = folder.to_str().context("the folder has no plain name")?;
     let file = folder.join("nginx.conf");
     std::fs::write(&file, CONFIGURATION.replace("PLACE", place).replace("ADDRESS", &address.to_string()))?;
-    let program = if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" };
     let mut command = Command::new(program);
     command.arg("-p").arg(folder).arg("-c").arg(&file);
-    let server = Server::start_at(&mut command, address).await;
-    server.context("nginx is needed to compare with: apt-get install nginx")
+    Ok(Some(Server::start_at(&mut command, address).await.context("nginx does not start")?))
 }

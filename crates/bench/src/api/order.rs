@@ -56,7 +56,7 @@ fn order(number: u64, sent_at: u64) -> String {
 }
 
 pub fn call(bearer: Option<String>) -> Call {
-    Call { path: PATH.to_owned(), bearer, body: order, status: 200 }
+    Call { method: http::Method::POST, path: PATH.to_owned(), bearer, body: order, status: 200 }
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 use super::Findings;
 use crate::workspace::{Member, SourceFile};
 
-const SQL_CRATES: [&str; 2] = ["kanat-store", "kanat-message-log"];
+/// What is measured is compared with a service that writes row by row, and made large in its files.
+const SQL_CRATES: [&str; 3] = ["kanat-store", "kanat-message-log", "kanat-bench"];
 /// Databases for tests are handled there as an operator would.
-const SQL_FOLDERS: [&str; 3] = ["crates/store/", "crates/message-log/", "crates/testing-postgres/"];
+const SQL_FOLDERS: [&str; 4] = ["crates/store/", "crates/message-log/", "crates/testing-postgres/", "crates/bench/"];
 const SQL_LIBRARIES: [&str; 4] = ["sqlx", "rusqlite", "tokio-postgres", "diesel"];
 
 const YAML_CRATES: [&str; 3] = ["kanat-flow", "kanat-catalog", "kanat"];

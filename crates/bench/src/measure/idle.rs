@@ -1,0 +1,43 @@
+//! What a service with many flows uses when nothing comes in.
+
+use anyhow::Result;
+
+use crate::figures::plain;
+use crate::fill::Fill;
+use crate::finding::{Finding, Goal};
+use crate::kanat::Start;
+use crate::plan::Plan;
+use crate::target::Target;
+
+pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
+    let (flows, length) = plan.sizes.idle;
+    eprintln!("an idle service");
+    let folder = plan.scratch()?;
+    let target = Target::start().await?;
+    let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
+    let kanat = start.run().await?;
+    let deployed = kanat.set_up(target.address.port()).await?;
+    kanat.server.stop().await?;
+    let mut fill = Fill::begin(&start.data())?;
+    fill.flows(flows.saturating_sub(1))?;
+    fill.finish()?;
+    let kanat = start.run().await?;
+    kanat.takes(&deployed.path).await?;
+    // What the start left to do is not idleness.
+    tokio::time::sleep(length / 4).await;
+    let before = kanat.server.usage()?;
+    tokio::time::sleep(length).await;
+    let after = kanat.server.usage()?;
+    kanat.server.stop().await?;
+    let share = (after.cpu.saturating_sub(before.cpu)).as_secs_f64() * 100.0 / length.as_secs_f64();
+    Ok(vec![
+        Finding::new(
+            "P6",
+            format!("idle CPU of a core, {flows} flows deployed"),
+            Goal::AtMost(0.5),
+            share,
+            format!("over {} s; {} MiB of memory", length.as_secs(), plain(after.memory_kib as f64 / 1024.0)),
+        )
+        .in_units("%"),
+    ])
+}

@@ -1,0 +1,51 @@
+//! The page of figures.
+
+use std::fmt::Write;
+
+use crate::finding::Finding;
+
+/// How it was measured, in the words of the page.
+const METHOD: &str = include_str!("page/method.md");
+
+/// The table alone.
+pub fn table(findings: &[Finding]) -> String {
+    let mut table =
+        String::from("| | measure | goal | measured | reached | figures |\n| --- | --- | --- | --- | --- | --- |\n");
+    for finding in findings {
+        let _ = writeln!(
+            table,
+            "| {} | {} | {} | {} | {} | {} |",
+            finding.measure,
+            finding.what,
+            finding.goal_text(),
+            finding.figure_text(),
+            if finding.reached() { "yes" } else { "**no**" },
+            finding.of
+        );
+    }
+    table
+}
+
+/// All of it, in Markdown.
+pub fn write(findings: &[Finding], machine: &[String], rounds: usize) -> String {
+    let machine: String = machine.iter().map(|line| format!("- {line}\n")).collect();
+    format!(
+        "# Benchmarks\n\nWritten by `cargo xtask bench`: do not edit. Medians of {rounds} rounds in one run; ratios are what to \
+         compare, absolute figures belong to the machine.\n\n{machine}\n{}\n![Each figure beside its goal](benchmarks.svg)\n\n{METHOD}",
+        table(findings)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Goal;
+
+    #[test]
+    fn a_goal_that_was_missed_stands_out() {
+        let missed = Finding::new("P6", "memory", Goal::AtMost(60.0), 70.0, "bare 10 MiB".to_owned()).in_units("MiB");
+        let page = write(&[missed], &["machine: one".to_owned()], 5);
+        assert!(page.contains("| P6 | memory | at most 60.0 MiB | 70.0 MiB | **no** | bare 10 MiB |"), "{page}");
+        assert!(page.contains("- machine: one\n") && page.contains("## Method"));
+    }
+}

@@ -1,0 +1,83 @@
+//! How much is measured, and how often.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use crate::load::Pace;
+
+/// The loads of a whole run.
+pub struct Plan {
+    pub kanat: PathBuf,
+    /// The program with the mappings of other crates, when it was built.
+    pub peers: Option<PathBuf>,
+    /// On the disk to be measured; the system's temporary one when there is none.
+    pub folder: Option<PathBuf>,
+    pub rounds: usize,
+    /// Of each load.
+    pub length: Duration,
+    pub sizes: Sizes,
+}
+
+/// How large things are.
+pub struct Sizes {
+    /// Where "many connections" are meant.
+    pub connections: usize,
+    pub pace: Pace,
+    /// Orders of a burst.
+    pub burst: u64,
+    /// Flows of an idle service, and how long it is watched.
+    pub idle: (usize, Duration),
+    /// What a node holds where there is much of it.
+    pub flows: usize,
+    pub entries: usize,
+    pub keys: usize,
+    /// Flows changed one after another.
+    pub changes: usize,
+    /// Messages in a log that is not empty.
+    pub messages: usize,
+}
+
+impl Sizes {
+    pub fn full() -> Self {
+        Self {
+            connections: 64,
+            pace: Pace { per_second: 200, length: Duration::from_secs(5), connections: 16 },
+            burst: 40_000,
+            idle: (1_000, Duration::from_secs(20)),
+            flows: 100_000,
+            entries: 1_000_000,
+            keys: 1_000_000,
+            changes: 20,
+            messages: 10_000_000,
+        }
+    }
+
+    /// Enough to see that everything runs, with a debug build too; the figures mean nothing.
+    pub fn quick() -> Self {
+        Self {
+            connections: 8,
+            pace: Pace { per_second: 100, length: Duration::from_millis(200), connections: 4 },
+            burst: 100,
+            idle: (20, Duration::from_millis(200)),
+            flows: 100,
+            entries: 1_000,
+            keys: 1_000,
+            changes: 2,
+            messages: 2_000,
+        }
+    }
+}
+
+impl Plan {
+    /// A folder for data that is gone when it is dropped.
+    pub fn scratch(&self) -> Result<TempDir> {
+        let folder = match &self.folder {
+            Some(parent) => tempfile::tempdir_in(parent),
+            None => tempfile::tempdir(),
+        };
+        folder.context("cannot make a folder for the data")
+    }
+}
