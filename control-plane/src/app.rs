@@ -29,11 +29,13 @@ use crate::PublicUrl;
 use crate::push::Hub;
 pub use change::{Change, Changed};
 
-/// What use-cases work with.
+/// What use-cases work with; its clones share all of it.
+#[derive(Clone)]
 pub struct App {
     pub store: Store,
     pub log: Arc<dyn MessageLog>,
     pub hub: Arc<Hub>,
+    pub deploys: flow::Deploys,
     pub sealer: Arc<Sealer>,
     /// For calls that users direct, such as connection tests.
     pub outbound: outbound::Client,

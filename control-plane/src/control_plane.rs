@@ -10,6 +10,7 @@ use kanat_net::outbound;
 use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
+use crate::app::flow::Deploys;
 use crate::app::{App, environment};
 use crate::jobs::{
     batch_jobs, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes,
@@ -72,7 +73,8 @@ impl ControlPlane {
         environment::publish_all(&store, &sealer).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         let adapters = kanat_script::Pool::new(options.adapters);
-        let app = Arc::new(App { store, log, hub, sealer, outbound, public_url: options.public_url, adapters });
+        let (deploys, public_url) = (Deploys::default(), options.public_url);
+        let app = Arc::new(App { store, log, hub, deploys, sealer, outbound, public_url, adapters });
         let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes).await?;

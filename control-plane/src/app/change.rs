@@ -6,6 +6,7 @@ use kanat_model::Error;
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, Kind};
 use kanat_store::announcement::announce;
+use kanat_store::published::Resource;
 use kanat_store::{Announcement, Db, Tx, environment, meta, published};
 use prost::Message;
 
@@ -70,6 +71,12 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
+    /// Publishes resources that are sealed already, each once, as one change of the environment.
+    pub async fn put_together(&mut self, first: &Resource, others: &[&Resource]) -> Result<(), Error> {
+        self.generation = Some(published::put_together(&mut self.tx, &self.environment, first, others).await?);
+        Ok(())
+    }
+
     /// Takes a resource out of service.
     pub async fn remove(&mut self, kind: Kind, id: &str) -> Result<(), Error> {
         let resource_id = kind.resource_id(id);
@@ -79,7 +86,17 @@ impl<'a> Change<'a> {
     }
 
     /// Commits, tells the nodes, and waits until each runs it or the time to wait is over.
-    pub async fn commit<T>(mut self, value: T) -> Result<Changed<T>, Error> {
+    pub async fn commit<T>(self, value: T) -> Result<Changed<T>, Error> {
+        let (app, environment) = (self.app, self.environment.clone());
+        let applied = match self.publish().await? {
+            Some(version) => app.hub.applied(&environment, &version).await,
+            None => Applied::Everywhere,
+        };
+        Ok(Changed { value, applied })
+    }
+
+    /// Commits and tells the nodes; gives what the change is known by, if it is one of what they run.
+    pub async fn publish(mut self) -> Result<Option<Version>, Error> {
         let mut version = None;
         if let Some(generation) = self.generation {
             version = Some(self.version(generation).await?);
@@ -87,16 +104,14 @@ impl<'a> Change<'a> {
             announce(&mut self.tx, &Announcement::Published { environment_id, generation, urgent }).await?;
         }
         self.tx.commit().await?;
-        let Some(version) = version else {
-            return Ok(Changed { value, applied: Applied::Everywhere });
-        };
-        if self.urgent {
-            self.app.hub.changed_now(&self.environment, version.generation);
-        } else {
-            self.app.hub.changed(&self.environment, version.generation);
+        if let Some(Version { generation, .. }) = version {
+            if self.urgent {
+                self.app.hub.changed_now(&self.environment, generation);
+            } else {
+                self.app.hub.changed(&self.environment, generation);
+            }
         }
-        let applied = self.app.hub.applied(&self.environment, &version).await;
-        Ok(Changed { value, applied })
+        Ok(version)
     }
 
     /// What the change is known by. Of a store that went back behind what nodes run, the generation is not new: the epoch
@@ -119,9 +134,17 @@ pub async fn put(
     resource_id: &str,
     body: &[u8],
 ) -> Result<u64, Error> {
-    let hash = *Hash::of(body).as_bytes();
-    let sealed = sealer.seal(body, &seal_context(environment, resource_id));
-    Ok(published::put(db, environment, resource_id, hash, sealed).await?)
+    let Resource { id, hash, sealed } = sealed(sealer, environment, resource_id, body);
+    Ok(published::put(db, environment, &id, hash, sealed).await?)
+}
+
+/// A resource as the store keeps it.
+pub fn sealed(sealer: &Sealer, environment: &EnvironmentId, resource_id: &str, body: &[u8]) -> Resource {
+    Resource {
+        id: resource_id.to_owned(),
+        hash: *Hash::of(body).as_bytes(),
+        sealed: sealer.seal(body, &seal_context(environment, resource_id)),
+    }
 }
 
 /// What is published under `kind` and `id`, as nodes get it.

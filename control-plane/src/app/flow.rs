@@ -13,7 +13,7 @@ mod version;
 mod webhook;
 
 use kanat_flow::graph::{self, Graph};
-use kanat_flow::{Diagnostic, Identity};
+use kanat_flow::{Definition, Diagnostic, Identity};
 use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
 use kanat_model::page::{Page, Paged};
@@ -23,7 +23,7 @@ use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, published_api, schedule};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
-pub use deploy::{deploy, deployed_plan, pause, resume, rollback};
+pub use deploy::{Deploys, deploy, deployed_plan, pause, resume, rollback};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, poll};
 pub use run::run;
@@ -81,7 +81,10 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         account_id: caller.account_id.clone(),
         environment_id: caller.environment_id.clone(),
         name: name::check("name", new.name.as_deref().unwrap_or(&definition.name))?,
-        description: name::check_description("description", new.description.unwrap_or(definition.description))?,
+        description: name::check_description(
+            "description",
+            new.description.unwrap_or_else(|| definition.description.clone()),
+        )?,
         status: Status::Draft,
         version: 0,
         trigger_kind: definition.source.trigger.as_str().to_owned(),
@@ -97,7 +100,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
     flow::insert(&mut tx, &flow).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     tx.commit().await?;
-    details(flow, &names)
+    Ok(details_of(flow, &definition, &names))
 }
 
 /// The environment's flows, newest first.
@@ -165,7 +168,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let flow = existing(change.db(), caller, id).await?;
     if_match.check(flow.revision)?;
-    refuse_callers(change.db(), &flow, "it stays").await?;
+    refuse_callers(&flow, &published_api::uses::callers(change.db(), id).await?, "it stays")?;
     flow::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
     if flow.version > 0 {
         flow_use::replace(change.db(), id, &[]).await?;
@@ -205,8 +208,7 @@ async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Err
 }
 
 /// A flow that published APIs call cannot be taken from them.
-async fn refuse_callers(db: &mut Db, flow: &Flow, what: &str) -> Result<(), Error> {
-    let callers = published_api::uses::callers(db, &flow.id).await?;
+fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<(), Error> {
     if callers.is_empty() {
         return Ok(());
     }
@@ -216,14 +218,18 @@ async fn refuse_callers(db: &mut Db, flow: &Flow, what: &str) -> Result<(), Erro
 
 fn details(flow: Flow, names: &EnvironmentNames) -> Result<Details, Error> {
     let definition = definition::parse(&flow.yaml_config)?;
-    let warnings = kanat_flow::check_names(&definition, names);
-    let plan = kanat_flow::compile(&definition, names, identity(&flow)).ok();
-    Ok(Details {
-        config: kanat_flow::config_json(&definition),
+    Ok(details_of(flow, &definition, names))
+}
+
+fn details_of(flow: Flow, definition: &Definition, names: &EnvironmentNames) -> Details {
+    let warnings = kanat_flow::check_names(definition, names);
+    let plan = kanat_flow::compile(definition, names, identity(&flow)).ok();
+    Details {
+        config: kanat_flow::config_json(definition),
         plan: plan.as_ref().map(kanat_flow::plan_json),
         warnings,
         flow,
-    })
+    }
 }
 
 /// What a plan says of its flow, without webhook tokens.

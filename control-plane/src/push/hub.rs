@@ -206,6 +206,11 @@ impl Hub {
         });
     }
 
+    /// Runs what has to come to its end, whoever stops waiting for it; a shutdown waits for it too.
+    pub fn run_to_its_end(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(work);
+    }
+
     /// The feed of an environment, begun when this is the first to ask.
     pub(super) fn feed(self: &Arc<Self>, environment: &EnvironmentId) -> Arc<Feed> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);

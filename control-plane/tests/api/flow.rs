@@ -1,5 +1,7 @@
 //! Flows from a draft to a deployed version, and back.
 
+use futures::future::join_all;
+use futures::join;
 use kanat_message_log::{Filter, Position};
 use kanat_model::message::Status as MessageStatus;
 use kanat_model::page::Page;
@@ -88,6 +90,44 @@ async fn a_deploy_makes_a_version_with_a_webhook() {
     plane.connectors().delete_connector_instance(delete).await.unwrap();
     plane.tables().delete_lookup_table(DeleteLookupTableRequest { id: table }).await.unwrap();
     assert_eq!(deploy(&plane, &flow.id).await.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn deploys_at_once_are_few_changes_and_each_is_a_version_of_its_flow() {
+    let plane = TestPlane::start().await;
+    surroundings(&plane).await;
+    let mut flows = Vec::new();
+    for n in 0..6 {
+        flows.push(create(&plane, &ORDERS.replace("flow: orders", &format!("flow: orders-{n}"))).await.id);
+    }
+    let before = plane.generation().await;
+    let all = flows.iter().flat_map(|id| [id; 4]).map(|id| deploy(&plane, id));
+    let mut versions: Vec<_> = join_all(all).await.into_iter().map(|deployed| deployed.unwrap()).collect();
+    versions.sort_by(|a, b| (&a.id, a.version).cmp(&(&b.id, b.version)));
+    let expected: Vec<_> = flows.iter().flat_map(|id| [(id, 1), (id, 2), (id, 3), (id, 4)]).collect();
+    assert_eq!(versions.iter().map(|flow| (&flow.id, flow.version)).collect::<Vec<_>>(), expected);
+    // Those of one flow follow one another; those of several go together.
+    let changes = plane.generation().await - before;
+    assert!((4..24).contains(&changes), "{changes} changes for 24 deploys");
+}
+
+#[tokio::test]
+async fn a_deploy_that_is_wrong_fails_alone() {
+    let plane = TestPlane::start().await;
+    let (instance, _) = surroundings(&plane).await;
+    let wrong =
+        create(&plane, &ORDERS.replace("flow: orders", "flow: wrong").replace("connector: erp", "connector: crm"))
+            .await;
+    let good = create(&plane, ORDERS).await;
+    let gone = async {
+        let delete = DeleteConnectorInstanceRequest { id: instance };
+        plane.connectors().delete_connector_instance(delete).await
+    };
+    let (wrong, unknown, good, gone) =
+        join!(deploy(&plane, &wrong.id), deploy(&plane, "flw_unknown"), deploy(&plane, &good.id), gone);
+    assert_eq!((wrong.unwrap_err().code(), unknown.unwrap_err().code()), (Code::InvalidArgument, Code::NotFound));
+    // Whichever of the two comes first, no flow is in service whose connector is gone.
+    assert!(good.is_ok() != gone.is_ok(), "{good:?}, {gone:?}");
 }
 
 #[tokio::test]

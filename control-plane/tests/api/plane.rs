@@ -112,6 +112,13 @@ impl TestPlane {
         Tenant { account_id: account.id, environment_id: environment_id.into() }
     }
 
+    /// How often what nodes of the default environment run was changed.
+    pub async fn generation(&self) -> u64 {
+        let environment = self.environments().await.1.into();
+        let mut tx = self.plane.store().read().await.unwrap();
+        kanat_store::published::revision::of(&mut tx, &environment).await.unwrap().unwrap().generation
+    }
+
     /// Names of the environments, oldest first, and the id of the default one.
     pub async fn environments(&self) -> (Vec<String>, String) {
         let mut client = EnvironmentServiceClient::new(self.as_owner());

@@ -61,6 +61,16 @@ async fn write(db: &mut Db, environment: &EnvironmentId, row: &Published) -> Res
     Ok(())
 }
 
+/// A resource that is to be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    pub id: String,
+    /// SHA-256 of the body.
+    pub hash: [u8; 32],
+    /// The sealed body.
+    pub sealed: Vec<u8>,
+}
+
 /// Adds or replaces a resource, and gives the environment's next generation.
 pub async fn put(
     db: &mut Db,
@@ -69,15 +79,29 @@ pub async fn put(
     hash: [u8; 32],
     sealed: Vec<u8>,
 ) -> Result<u64, Error> {
-    let generation = revision::next(db, environment, resource_id, Some(hash)).await?;
-    let row = Published { resource_id: resource_id.to_owned(), hash, sealed, generation, removed: false };
-    write(db, environment, &row).await?;
+    let resource = Resource { id: resource_id.to_owned(), hash, sealed };
+    put_together(db, environment, &resource, &[]).await
+}
+
+/// Adds or replaces resources, each once, and gives the environment's next generation, which brings all of them.
+pub async fn put_together(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    first: &Resource,
+    others: &[&Resource],
+) -> Result<u64, Error> {
+    let pairs = others.iter().map(|resource| (resource.id.as_str(), Some(resource.hash)));
+    let generation = revision::next(db, environment, (first.id.as_str(), Some(first.hash)), pairs).await?;
+    for resource in std::iter::once(&first).chain(others) {
+        let (resource_id, hash, sealed) = (resource.id.clone(), resource.hash, resource.sealed.clone());
+        write(db, environment, &Published { resource_id, hash, sealed, generation, removed: false }).await?;
+    }
     Ok(generation)
 }
 
 /// Removes a resource, and gives the environment's next generation.
 pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64, Error> {
-    let generation = revision::next(db, environment, resource_id, None).await?;
+    let generation = revision::next(db, environment, (resource_id, None), std::iter::empty()).await?;
     let row =
         Published { resource_id: resource_id.to_owned(), hash: [0; 32], sealed: Vec::new(), generation, removed: true };
     write(db, environment, &row).await?;

@@ -9,7 +9,7 @@ use kanat_store::Db;
 use kanat_store::names::{self, Named};
 
 /// The names of one environment, as they stood when they were loaded.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentNames {
     instances: HashMap<String, InstanceRef>,
     tables: HashMap<String, LookupTableId>,

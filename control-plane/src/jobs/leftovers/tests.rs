@@ -15,6 +15,7 @@ use kanat_store::flow::Flow;
 use kanat_store::{Store, environment, flow};
 
 use super::*;
+use crate::app::flow::Deploys;
 use crate::push::Hub;
 use crate::push::source::Source;
 
@@ -28,6 +29,7 @@ async fn app(folder: &std::path::Path) -> App {
     let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
     App {
         hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
+        deploys: Deploys::default(),
         store,
         log: Arc::new(log),
         sealer,

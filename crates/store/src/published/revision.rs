@@ -59,25 +59,32 @@ pub async fn all(db: &mut Db) -> Result<HashMap<EnvironmentId, Revision>, Error>
 const BUMP: &str = "UPDATE environment SET generation = generation + 1 WHERE id = $1 \
     RETURNING generation - 1 AS generation, set_hash, set_hash_of, \
     (SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0) AS hash";
+const FORMER: &str = "SELECT hash FROM published WHERE environment_id = $1 AND resource_id = $2 AND removed = 0";
 const HASHES: &str = "SELECT resource_id, hash FROM published WHERE environment_id = $1 AND removed = 0";
 const NOTE: &str = "UPDATE environment SET set_hash = $2, set_hash_of = $3 WHERE id = $1";
 
-/// Takes the next generation, in which the resource has this hash, or is no longer there. To be called before its row is
-/// written. The environment stays locked until the transaction ends, so that generations become visible in their order.
+/// A resource id, and the hash that it has from now on; none when it is no longer there.
+pub(super) type Next<'a> = (&'a str, Option<[u8; 32]>);
+
+/// Takes the next generation, which brings all of this. To be called before the rows are written. The environment stays
+/// locked until the transaction ends, so that generations become visible in their order.
 pub(super) async fn next(
     db: &mut Db,
     environment: &EnvironmentId,
-    resource_id: &str,
-    hash: Option<[u8; 32]>,
+    first: Next<'_>,
+    others: impl Iterator<Item = Next<'_>>,
 ) -> Result<u64, Error> {
-    let row = sqlx::query(BUMP).bind(environment.as_str()).bind(resource_id).fetch_one(&mut *db).await?;
-    let (before, former) = (read(&row)?, row.optional_hash("hash")?);
-    let set_hash = match before.set_hash {
+    let row = sqlx::query(BUMP).bind(environment.as_str()).bind(first.0).fetch_one(&mut *db).await?;
+    let before = read(&row)?;
+    let mut set_hash = match before.set_hash {
         Some(set_hash) => set_hash,
         None => whole(db, environment).await?,
     };
-    let pairs = former.into_iter().chain(hash).map(Hash::from);
-    let set_hash = pairs.fold(set_hash, |set_hash, hash| set_hash.toggled(resource_id, hash));
+    set_hash = changed(set_hash, first, row.optional_hash("hash")?);
+    for next in others {
+        let row = sqlx::query(FORMER).bind(environment.as_str()).bind(next.0).fetch_optional(&mut *db).await?;
+        set_hash = changed(set_hash, next, row.map(|row| row.hash("hash")).transpose()?);
+    }
     let generation = before.generation + 1;
     sqlx::query(NOTE)
         .bind(environment.as_str())
@@ -86,6 +93,12 @@ pub(super) async fn next(
         .execute(db)
         .await?;
     Ok(generation)
+}
+
+/// The hash of the set in which the resource had the hash `former` until now.
+fn changed(set_hash: SetHash, (resource_id, hash): Next<'_>, former: Option<[u8; 32]>) -> SetHash {
+    let pairs = former.into_iter().chain(hash).map(Hash::from);
+    pairs.fold(set_hash, |set_hash, hash| set_hash.toggled(resource_id, hash))
 }
 
 /// The hash over every row.

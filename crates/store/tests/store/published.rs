@@ -2,6 +2,7 @@
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};
+use kanat_store::published::Resource;
 use kanat_store::published::revision::{self, Revision};
 use kanat_store::{meta, published};
 
@@ -10,6 +11,7 @@ use crate::TestStore;
 on_both_databases! {
     every_change_of_what_nodes_run_has_its_own_generation
     the_hash_over_all_that_is_published_goes_with_each_generation
+    what_is_published_together_has_one_generation
     an_epoch_is_renewed_once
     a_reader_sees_one_state_while_another_writes
     concurrent_writers_wait_for_each_other
@@ -64,6 +66,20 @@ async fn the_hash_over_all_that_is_published_goes_with_each_generation(test: Tes
     }
     let now = revision::of(&mut tx, env).await.unwrap();
     assert_eq!(revision::all(&mut tx).await.unwrap().get(env).copied(), now);
+}
+
+async fn what_is_published_together_has_one_generation(test: TestStore) {
+    let env = &test.environment;
+    let resource = |id: &str, n| Resource { id: id.to_owned(), hash: [n; 32], sealed: vec![n] };
+    let mut tx = test.store.begin().await.unwrap();
+    assert_eq!(published::put(&mut tx, env, "flow/b", [1; 32], vec![1]).await.unwrap(), 1);
+    let (a, b, c) = (resource("flow/a", 2), resource("flow/b", 3), resource("flow/c", 4));
+    assert_eq!(published::put_together(&mut tx, env, &a, &[&b, &c]).await.unwrap(), 2);
+    let snapshot = published::snapshot(&mut tx, env).await.unwrap().unwrap();
+    let found: Vec<_> = snapshot.resources.iter().map(|r| (r.resource_id.as_str(), r.hash[0], r.generation)).collect();
+    assert_eq!(found, [("flow/a", 2, 2), ("flow/b", 3, 2), ("flow/c", 4, 2)]);
+    let hash = SetHash::of([&a, &b, &c].map(|resource| (resource.id.as_str(), Hash::from(resource.hash))));
+    assert_eq!(snapshot.revision, Revision { generation: 2, set_hash: Some(hash) });
 }
 
 async fn an_epoch_is_renewed_once(test: TestStore) {

@@ -23,6 +23,7 @@ use kanat_testing_postgres::Database;
 use prost::Message as _;
 
 use crate::app::App;
+use crate::app::flow::Deploys;
 use crate::app::schedule::{follow, outcome};
 use crate::push::Hub;
 use crate::push::source::{Source, seal_context};
@@ -180,6 +181,7 @@ async fn app(database: &Database) -> App {
     let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
     App {
         hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
+        deploys: Deploys::default(),
         store,
         log,
         sealer,

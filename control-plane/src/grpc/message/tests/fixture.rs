@@ -21,6 +21,7 @@ use prost::Message;
 use tempfile::TempDir;
 use tonic::{Request, Response, Status};
 
+use crate::app::flow::Deploys;
 use crate::app::{App, Caller};
 use crate::grpc::Api;
 use crate::push::Hub;
@@ -48,6 +49,7 @@ impl Fixture {
         let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
         let app = App {
             hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
+            deploys: Deploys::default(),
             store,
             log: Arc::new(log),
             sealer,
