@@ -11,6 +11,10 @@ use crate::{Error, Programs, command};
 /// Another process may take the free port before the server does.
 const TRIES: u32 = 5;
 
+/// Tests run side by side, as many as there are cores, and some have three processes of twenty connections. Who finds none
+/// left hears nothing of it: the pools go on trying until their time is over, and say that they timed out.
+const CONNECTIONS: u32 = 1_000;
+
 /// Waits for the end of our process, however it ends, then takes everything away.
 const WATCH: &str = r#"cat >/dev/null; "$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
 
@@ -116,10 +120,11 @@ impl Cluster {
         // Programs older than version 15, or built without it, know byte order only.
         let ordered = self.initialize(&["--locale-provider=icu", "--icu-locale=en-US"]);
         ordered.or_else(|_| self.initialize(&[]))?;
-        let settings = match durability {
+        let durability = match durability {
             Durability::OnDisk => "",
             Durability::InMemory => "fsync = off\nfull_page_writes = off\n",
         };
+        let settings = format!("max_connections = {CONNECTIONS}\n{durability}");
         let path = self.data().join("postgresql.auto.conf");
         fs::write(&path, settings).map_err(|cause| Error::Folder { path, cause })
     }

@@ -4,8 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
+use kanat_tests::rest::text;
 use kanat_tests::target::{Reply, ok, status};
 use kanat_tests::{FakeTarget, Rest, until};
 use serde_json::Value;
@@ -28,6 +30,9 @@ on_error:
 
 /// Requests that a node sends one target at once.
 pub const LANE: usize = 64;
+
+/// The most messages that one page may have.
+const LARGEST_PAGE: usize = 500;
 
 /// Messages of one page: an answer holds so many of the largest that the tests send.
 const PAGE: usize = 30;
@@ -60,11 +65,17 @@ impl Kill {
         Self { at: Timestamp::now(), in_flight: None }
     }
 
-    /// The log shows what was in flight, as long as nobody has taken it over.
-    pub async fn seen(api: &Rest, flow: &str) -> Self {
-        let at = Timestamp::now();
-        let in_flight = messages(api, &format!("flowId={flow}&status=processing")).await.into_keys().collect();
-        Self { at, in_flight: Some(in_flight) }
+    /// The log shows what was in flight, as long as nobody has taken it over, and in one page, which is one state of it:
+    /// from page to page messages move while others are worked on.
+    pub async fn seen(api: &Rest, flow: &str, lease: Duration) -> Self {
+        let (at, killed) = (Timestamp::now(), Instant::now());
+        let path = format!("/api/v1/messages?flowId={flow}&status=processing&limit={LARGEST_PAGE}");
+        let page = api.get(&path).await.expect(200);
+        let ids: HashSet<_> = page["data"].as_array().unwrap().iter().map(|message| text(&message["id"])).collect();
+        let is_whole = page["pagination"]["total"] == ids.len();
+        // Leases are renewed well before they end.
+        let in_flight = (is_whole && killed.elapsed() < lease / 2).then_some(ids);
+        Self { at, in_flight }
     }
 
     fn caught(&self, id: &str, message: &Value) -> bool {

@@ -1,6 +1,8 @@
 //! The process dies at one step of a message's life, twice, while 200 messages come in: `kanat up` on SQLite, and a node
 //! of its own on PostgreSQL.
 
+use std::time::Duration;
+
 use kanat_tests::split::{Split, TestProcess};
 use kanat_tests::wait::DEADLINE;
 use kanat_tests::{Rest, TestApp, until};
@@ -10,6 +12,9 @@ use super::senders::Senders;
 
 const MESSAGES: usize = 200;
 const FAILPOINT: &str = "KANAT_FAILPOINT";
+
+/// That of a process which is told no other.
+const LEASE: Duration = Duration::from_secs(30);
 
 /// The process that dies, with the deployment around it.
 enum Subject {
@@ -78,7 +83,7 @@ impl Subject {
     async fn dead(&self, flow: &str) -> Kill {
         match self {
             Self::Up(_) => Kill::unseen(),
-            Self::Node { control, .. } => Kill::seen(&control.api, flow).await,
+            Self::Node { control, .. } => Kill::seen(&control.api, flow, LEASE).await,
         }
     }
 }
