@@ -133,6 +133,18 @@ impl Peer {
         self.refused = None;
     }
 
+    /// Holds what a heartbeat tells against what the node was last known to run. One that came in before its last answer tells of
+    /// an earlier generation; another set of the same generation is a mismatch, and a snapshot follows.
+    pub fn beat(&mut self, state: &EnvironmentState) -> Answered {
+        let is_other = |held: &mut Held| {
+            (state.epoch.as_str(), state.generation) == (held.base.epoch.as_str(), held.generation)
+                && SetHash::from_slice(&state.set_hash) != Some(held.hash)
+        };
+        // What is under way may be live already.
+        let is_other = self.in_flight.is_none() && self.held.take_if(is_other).is_some();
+        if is_other { Answered::Mismatch } else { Answered::Stale }
+    }
+
     /// The node runs all of the push.
     pub fn acked(&mut self, ack: &Ack) -> Answered {
         self.answered(ack.nonce, ack.generation, &ack.set_hash, &[])

@@ -266,6 +266,14 @@ impl Session {
             Some(In::Nack(nack)) => self.answered(&nack.environment_id, seat, |peer| peer.nacked(&nack)),
             Some(In::Heartbeat(heartbeat)) => {
                 seat.heard(|node| report::loaded(node, heartbeat.load.as_ref()));
+                for state in &heartbeat.states {
+                    let line = self.lines.get_mut(&EnvironmentId::from(state.environment_id.as_str()));
+                    let ended = line.and_then(|line| line.peer.as_mut()).map(|peer| peer.beat(state));
+                    if ended == Some(Answered::Mismatch) {
+                        let environment = &state.environment_id;
+                        tracing::warn!(node.id = %self.node.id, environment.id = environment, "node has another set than it should");
+                    }
+                }
                 Ok(())
             }
             Some(In::SnapshotRequest(request)) => {

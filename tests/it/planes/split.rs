@@ -227,7 +227,7 @@ async fn a_node_with_another_token_gets_nothing_and_answers_503() {
 async fn a_terminated_node_says_so_first_and_serves_on_for_its_grace() {
     let split = Split::new();
     let control = split.control_plane("control").await;
-    let mut node = split.node_with("a", &[&control], &[("KANAT_DRAIN_GRACE", "2")]).await;
+    let mut node = split.node_with("a", &[&control], &[("KANAT_DRAIN_GRACE", "5")]).await;
     let target = FakeTarget::start().await;
     control.api.http_instance("erp", &target.url()).await;
     let (_, webhook) = control.api.deployed(&passthrough("orders")).await;

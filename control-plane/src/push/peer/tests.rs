@@ -73,6 +73,22 @@ fn a_node_that_holds_nothing_gets_a_snapshot() {
 }
 
 #[test]
+fn a_heartbeat_that_tells_of_another_set_of_the_same_generation_brings_a_snapshot() {
+    let first = set(3, &[("flow/1", "a")]);
+    let mut peer = Peer::new(None, &first);
+    let push = next(&mut peer, &first, 1).unwrap();
+    // It may be live already, and not answered yet.
+    assert_eq!(peer.beat(&state(3, &[("flow/1", "b")])), Answered::Stale);
+    assert_eq!(peer.acked(&ack(&push)), applied(3));
+    for told in [state(3, &[("flow/1", "a")]), state(2, &[("flow/1", "b")])] {
+        assert_eq!(peer.beat(&told), Answered::Stale);
+    }
+    assert!(next(&mut peer, &first, 2).is_none());
+    assert_eq!(peer.beat(&state(3, &[("flow/1", "b")])), Answered::Mismatch);
+    assert!(is_snapshot(&next(&mut peer, &first, 2).unwrap()));
+}
+
+#[test]
 fn a_node_that_was_away_gets_what_changed_meanwhile() {
     let set = set(5, &[("flow/1", "a"), ("flow/2", "b2"), ("flow/3", "c")]);
     let mut peer = Peer::new(Some(&state(4, &[("flow/1", "a"), ("flow/2", "b"), ("flow/9", "z")])), &set);

@@ -60,11 +60,19 @@ async fn a_database_restarted_under_load_loses_nothing_and_nobody_is_restarted()
         stops.push(Kill::unseen());
         let answer = Rest::send(deployment.control.api.http().post(&deployment.url).json(&json!({ "n": 1 }))).await;
         assert_eq!((answer.status, answer.header("retry-after").is_empty()), (503, false), "{}", answer.text);
+        let both = [&deployment.control, &deployment.node];
+        for process in both {
+            until("it says that it is not ready", || async { (process.readiness().await == 503).then_some(()) }).await;
+            assert_eq!(process.api.get("/health").await.status, 200);
+        }
         deployment.cluster.start_again().unwrap();
         let begun = Instant::now();
         senders.ack(SENDERS + 1).await;
         println!("{stop:?} restart: messages are taken {} ms after its return", begun.elapsed().as_millis());
         assert!(begun.elapsed() < Duration::from_secs(10));
+        for process in both {
+            process.becomes_ready().await;
+        }
     }
     senders.stop();
     senders.finished().await;
@@ -102,8 +110,9 @@ async fn a_database_that_stands_still_under_load_fills_no_memory_and_loses_nothi
     let still = paused.elapsed();
     deployment.cluster.resume().unwrap();
 
-    large.finished().await;
+    // More would come in while the large ones do than a busy machine delivers.
     small.stop();
+    large.finished().await;
     small.finished().await;
     let most = memory::peak_kib(node.pid()) / 1024;
     let messages = deployment.nothing_is_lost("PostgreSQL stood still", &large, &[]).await;
