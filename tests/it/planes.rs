@@ -6,6 +6,7 @@ mod faults;
 mod full_disk;
 mod garbage;
 mod kill;
+mod limits;
 mod pair;
 mod rolling;
 mod scale;

@@ -5,16 +5,21 @@ mod create;
 mod delete;
 mod document;
 mod get;
+mod http;
 mod keys;
+mod limits;
 mod list;
 mod schemas;
+mod switch;
+mod tokens;
 mod update;
 mod versions;
+mod waiting;
 
 use kanat_tests::{Rest, rest::text};
 use serde_json::{Value, json};
 
-const PATH: &str = "/api/v1/published-apis";
+pub const PATH: &str = "/api/v1/published-apis";
 
 /// A flow that checks, maps and answers.
 pub fn quote(name: &str) -> String {

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod authority;
+pub mod calls;
 pub mod cli;
 pub mod fleet;
 pub mod load;
@@ -9,10 +10,12 @@ pub mod memory;
 pub mod nginx;
 pub mod oauth_provider;
 pub mod python;
+pub mod raw;
 pub mod relay;
 pub mod rest;
 pub mod split;
 pub mod target;
+pub mod token_issuer;
 pub mod wait;
 
 pub use app::TestApp;

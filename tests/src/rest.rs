@@ -50,6 +50,13 @@ impl Rest {
         Self { base: base.to_owned(), key: Some(key.to_owned()), headers: Vec::new(), http }
     }
 
+    /// A caller without a credential whose requests share one connection of HTTP/2.
+    #[expect(clippy::disallowed_methods, reason = "tests call the service on loopback only")]
+    pub fn over_http2(base: &str) -> Self {
+        let http = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
+        Self { http: http.build().expect("a client can be built"), ..Self::new(base, "") }.without_key()
+    }
+
     /// A caller over TLS who trusts this authority (PEM) alone.
     #[expect(clippy::disallowed_methods, reason = "tests call the service on loopback only")]
     pub fn trusting(base: &str, key: &str, authority: &str) -> Self {

@@ -1,6 +1,7 @@
 //! Use-cases of published APIs. Every change publishes the API whole, with all of its versions: nodes swap it at once.
 
 mod check;
+mod content;
 pub mod document;
 mod publish;
 pub mod version;
@@ -15,7 +16,7 @@ use kanat_store::published_api::{self, PublishedApi, uses};
 use kanat_store::{Db, consumer_key, environment};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
-pub use version::Content;
+pub use content::Content;
 
 /// An API to be published.
 #[derive(Debug, Default)]
@@ -106,9 +107,13 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
         created_at: now,
         updated_at: now,
     };
+    if new.content.flow.as_ref().is_none_or(|name| name.trim().is_empty()) {
+        return Err(Error::field("flowName", "is required: the name of a flow with the trigger api"));
+    }
+    let content = new.content.check("requestSchema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     refuse_conflict(change.db(), &api).await?;
-    let first = version::first(app, change.db(), &api, new.content).await?;
+    let first = version::first(app, change.db(), &api, content).await?;
     published_api::insert(change.db(), &api).await?;
     published_api::version::insert(change.db(), &api.id, &first).await?;
     let seen = publish::api(&mut change, app, api).await?;
@@ -138,15 +143,16 @@ pub async fn update(
     app: &App,
     caller: &Caller,
     id: &PublishedApiId,
-    update: Update,
+    mut update: Update,
     if_match: &IfMatch,
 ) -> Result<Changed<Seen>, Error> {
+    let content = std::mem::take(&mut update.content).check("requestSchema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut api = existing(change.db(), caller, id).await?;
     if_match.check(api.revision)?;
     apply(&mut api, &update)?;
     refuse_conflict(change.db(), &api).await?;
-    version::change_current(app, change.db(), &api, update.content).await?;
+    version::change_current(app, change.db(), &api, content).await?;
     api.updated_at = Timestamp::now();
     published_api::update(change.db(), &mut api).await?;
     let seen = publish::api(&mut change, app, api).await?;

@@ -115,13 +115,22 @@ impl Client {
 
     /// Sends `request` and gives the answer when it is a good one.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+        self.send_with(request, advice).await
+    }
+
+    /// The same for a request to a published API, where another key counts.
+    pub async fn call(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+        self.send_with(request, advice_of_call).await
+    }
+
+    async fn send_with(&self, request: reqwest::RequestBuilder, advice: Advice) -> Result<reqwest::Response> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
         let status = response.status().as_u16();
         let body = response.text().await.unwrap_or_default();
-        Err(refusal(status, &body).into())
+        Err(refusal(status, &body, advice).into())
     }
 
     async fn text(&self, request: reqwest::RequestBuilder) -> Result<String> {
@@ -159,7 +168,10 @@ fn json(text: &str) -> Result<Json> {
     Json::parse(text).context("the answer is not JSON; is --url the address of a kanat service?")
 }
 
-fn refusal(status: u16, body: &str) -> Refusal {
+/// What to do about a status, where that is the same whatever was asked.
+type Advice = fn(u16) -> Option<&'static str>;
+
+fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     let answer = Json::parse(body).unwrap_or(Json::Bare("null".to_owned()));
     let mut text = answer.text("error");
     if text.is_empty() {
@@ -173,19 +185,37 @@ fn refusal(status: u16, body: &str) -> Refusal {
         text.push('\n');
         text.push_str(advice);
     }
+    if answer.has("messageId") {
+        text.push_str(&format!("\nmessage id: {}", answer.text("messageId")));
+    }
     if status >= 500 && answer.has("requestId") {
         text.push_str(&format!("\nrequest id: {}", answer.text("requestId")));
     }
     Refusal { status, code: answer.text("code"), text }
 }
 
-/// What to do about it, where that is the same whatever was asked.
+/// Of the management API.
 fn advice(status: u16) -> Option<&'static str> {
     match status {
         401 => Some("give an API key: `kanat login`, --api-key or KANAT_API_KEY"),
         403 => Some("the key's role does not allow this; an owner or admin can make another key"),
         429 => Some("wait a moment and try again"),
         502..=504 => Some("the service is starting, stopping or overloaded; try again"),
+        _ => None,
+    }
+}
+
+/// Of published APIs, whose callers are let in by what their consumers have.
+fn advice_of_call(status: u16) -> Option<&'static str> {
+    match status {
+        401 => {
+            Some("give a consumer key, which `kanat key create` makes, or an access token: --key or KANAT_CONSUMER_KEY")
+        }
+        403 => Some("the access token is good, and lacks a scope that the API asks for"),
+        429 => Some("the limit of the key is used up; `kanat key list` shows it"),
+        503 => {
+            Some("the flow is not deployed or paused, or the service is starting, stopping or overloaded; try again")
+        }
         _ => None,
     }
 }
@@ -198,8 +228,10 @@ mod tests {
     fn a_refusal_names_each_field_and_what_to_do() {
         let body =
             r#"{"error":"2 errors","code":"INVALID_ARGUMENT","details":[{"field":"name","message":"is missing"}]}"#;
-        assert_eq!(refusal(400, body).to_string(), "2 errors\n  name: is missing");
-        assert!(refusal(401, r#"{"error":"no key"}"#).to_string().contains("kanat login"));
-        assert_eq!(refusal(500, "<html>").to_string(), "the service answered 500");
+        assert_eq!(refusal(400, body, advice).to_string(), "2 errors\n  name: is missing");
+        assert!(refusal(401, r#"{"error":"no key"}"#, advice).to_string().contains("kanat login"));
+        let failed = refusal(502, r#"{"error":"a step failed","messageId":"msg_1"}"#, advice_of_call);
+        assert_eq!(failed.to_string(), "a step failed\nmessage id: msg_1");
+        assert_eq!(refusal(500, "<html>", advice).to_string(), "the service answered 500");
     }
 }

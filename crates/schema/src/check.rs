@@ -7,16 +7,13 @@ mod list;
 mod object;
 mod scalar;
 
+use crate::budget::Budget;
 use crate::document::{Document, Kind, Paths, Value};
 use crate::node::{Id, Node, Program};
 use crate::violation::{self, Violation};
 use crate::{Error, MAX_VIOLATIONS};
 use evaluated::Evaluated;
 
-/// The work that any document may take, in steps of some nanoseconds each.
-const WORK: u64 = 1_500_000;
-/// What each of its bytes adds to that.
-const WORK_OF_A_BYTE: u64 = 3;
 /// As deep may schemas be run within each other, which is bounded by the stack.
 const DEEPEST: u32 = 600;
 
@@ -87,8 +84,7 @@ struct Failure {
 
 struct Run<'p> {
     program: &'p Program,
-    /// Steps that are left.
-    work: u64,
+    budget: Budget,
     /// Why the run could not come to an end.
     trouble: Option<&'static str>,
     depth: u32,
@@ -102,9 +98,9 @@ struct Run<'p> {
 
 impl<'p> Run<'p> {
     fn new(program: &'p Program, length: usize) -> Self {
-        let work = WORK + WORK_OF_A_BYTE * length as u64;
+        let budget = Budget::of_document(length);
         let (scope, failures) = (Vec::new(), Vec::new());
-        Self { program, work, trouble: None, depth: 0, scope, is_noting: false, is_name: false, failures }
+        Self { program, budget, trouble: None, depth: 0, scope, is_noting: false, is_name: false, failures }
     }
 
     /// Whether a value fits a schema. Notes in `track` what of it the schema evaluates.
@@ -212,18 +208,12 @@ impl<'p> Run<'p> {
 
     /// Takes steps from the budget; `false` when there are none left.
     fn spend(&mut self, steps: u64) -> bool {
-        match self.work.checked_sub(steps) {
-            Some(left) => {
-                self.work = left;
-                true
-            }
-            None => {
-                self.work = 0;
-                self.trouble = Some("takes too much work to check against its schema");
-                self.is_noting = false;
-                false
-            }
+        if self.budget.spend(steps) {
+            return true;
         }
+        self.trouble = Some("takes too much work to check against its schema");
+        self.is_noting = false;
+        false
     }
 
     fn fail(&mut self, value: Value<'_>, message: impl FnOnce() -> String) -> Fits {

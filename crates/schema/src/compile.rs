@@ -16,6 +16,9 @@ use crate::{Error, MAX_SCHEMA_BYTES, check};
 pub(crate) const UNKNOWN_DRAFT: &str =
     "names no draft that is known here: there are 2020-12, 2019-09, draft-07, draft-06 and draft-04";
 
+/// As many schemas may stand in a schema and in what it refers to.
+const MOST_SCHEMAS: usize = 20_000;
+
 /// As much memory may all patterns of a schema take, in bytes.
 const PATTERN_MEMORY: usize = 8 * 1024 * 1024;
 
@@ -114,6 +117,10 @@ impl Compiler {
         // Compiling a node may lead to further nodes, and to further documents with anchors.
         while self.nodes.len() < self.places.len() || dynamic.len() < self.dynamic_anchors().count() {
             while self.nodes.len() < self.places.len() {
+                if self.nodes.len() == MOST_SCHEMAS {
+                    let message = format!("is one of more than {MOST_SCHEMAS} schemas");
+                    return Err(self.resources.error(self.places[self.nodes.len()], message));
+                }
                 let node = self.node(self.places[self.nodes.len()])?;
                 self.nodes.push(node);
             }

@@ -141,6 +141,14 @@ impl<'d> Value<'d> {
         }
     }
 
+    /// Items of a list, members of an object as they stand: at once, and no fewer than there are.
+    pub(crate) fn size(self) -> u64 {
+        match self.kind() {
+            Kind::Object | Kind::List => u64::from(self.entry().count),
+            Kind::Null | Kind::Boolean | Kind::Number | Kind::String => 0,
+        }
+    }
+
     pub(crate) fn items(self) -> impl Iterator<Item = Value<'d>> {
         let mut next = self.index + 1;
         let end = if self.kind() == Kind::List { self.entry().next } else { next };

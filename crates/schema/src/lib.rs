@@ -4,6 +4,7 @@
 //! (`check`): no tree, and numbers are judged by their digits. What could make a check take long is refused when the
 //! schema is compiled (`compile`, `pattern`); what is left has a budget.
 
+mod budget;
 mod check;
 mod compile;
 mod document;

@@ -142,19 +142,23 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn find(&self, key: Key<'_>) -> Option<&Name> {
-        let mut slot = key.hash() as usize;
+        self.look_up(key.hash(), |name| key.is(name))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Name> {
+        self.look_up(hash(name.as_bytes()), |known| known == name)
+    }
+
+    fn look_up(&self, hash: u32, is_it: impl Fn(&str) -> bool) -> Option<&Name> {
+        let mut slot = hash as usize;
         loop {
             let number = *self.table.get(slot & self.table.len().checked_sub(1)?)?;
             let name = &self.all[(number as usize).checked_sub(1)?];
-            if name.hash == key.hash() && key.is(&name.name) {
+            if name.hash == hash && is_it(&name.name) {
                 return Some(name);
             }
             slot += 1;
         }
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&Name> {
-        self.all.iter().find(|known| *known.name == *name)
     }
 
     pub(crate) fn all(&self) -> &[Name] {

@@ -1,13 +1,18 @@
 //! Parameters of a path and a query as JSON: each text becomes what the schema asks for under its name. What does not fit
-//! stays text, so that the check names it.
+//! stays text, so that the check names it; so does what comes when the work that a request may take is used up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use crate::budget::Budget;
 use crate::node::{Applied, Id, Program};
+
+/// What it takes to look what one schema asks for.
+const STEPS_OF_A_NODE: u64 = 8;
 
 /// The nodes that speak of the value that `root` speaks of, `root` first.
 pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
     let mut ids = vec![root];
+    let mut seen = HashSet::from([root]);
     let mut next = 0;
     while let Some(id) = ids.get(next).copied() {
         next += 1;
@@ -20,11 +25,7 @@ pub(crate) fn speaking(program: &Program, root: Id) -> Vec<Id> {
                 Applied::If { then, otherwise, .. } => [*then, *otherwise].into_iter().flatten().collect(),
                 Applied::Not(_) => Vec::new(),
             };
-            more.into_iter().for_each(|id| {
-                if !ids.contains(&id) {
-                    ids.push(id);
-                }
-            });
+            ids.extend(more.into_iter().filter(|id| seen.insert(*id)));
         }
     }
     ids
@@ -44,6 +45,8 @@ pub(crate) fn read<'p>(
             None => members.push((name, vec![text])),
         }
     }
+    let length = members.iter().map(|(name, texts)| name.len() + texts.iter().map(|text| text.len()).sum::<usize>());
+    let mut budget = Budget::of_document(length.sum());
     let mut out = vec![b'{'];
     for (place, (name, texts)) in members.iter().enumerate() {
         if place > 0 {
@@ -51,7 +54,8 @@ pub(crate) fn read<'p>(
         }
         kanat_json::write_string(name, &mut out);
         out.push(b':');
-        Wanted::under(program, of_the_whole, name).write(program, texts, &mut out);
+        let wanted = Wanted::under(program, of_the_whole, name, &mut budget).unwrap_or_default();
+        wanted.write(program, texts, &mut budget, &mut out);
     }
     out.push(b'}');
     String::from_utf8(out).expect("JSON written from text is UTF-8")
@@ -70,29 +74,39 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn under(program: &Program, of_the_whole: &[Id], name: &str) -> Self {
+    /// `None` when there is no work left for it.
+    fn under(program: &Program, of_the_whole: &[Id], name: &str, budget: &mut Budget) -> Option<Self> {
         let mut schemas = Vec::new();
         for id in of_the_whole {
+            if !budget.spend(1) {
+                return None;
+            }
             let Some(object) = &program.nodes[*id as usize].object else { continue };
             let before = schemas.len();
             schemas.extend(object.names.get(name).and_then(|name| name.schema));
-            let matching = object.patterns.iter().filter(|(pattern, _)| pattern.is_match(name));
-            schemas.extend(matching.map(|(_, schema)| *schema));
+            for (pattern, schema) in &object.patterns {
+                if !budget.spend(pattern.work(name)) {
+                    return None;
+                }
+                schemas.extend(pattern.is_match(name).then_some(*schema));
+            }
             if schemas.len() == before {
                 schemas.extend(object.additional);
             }
         }
-        Self::of(program, &schemas)
+        Self::of(program, &schemas, budget)
     }
 
-    fn of(program: &Program, schemas: &[Id]) -> Self {
+    fn of(program: &Program, schemas: &[Id], budget: &mut Budget) -> Option<Self> {
         let mut wanted = Self::default();
         for schema in schemas {
-            for id in speaking(program, *schema) {
-                wanted.add(program, id);
+            let nodes = speaking(program, *schema);
+            if !budget.spend(STEPS_OF_A_NODE * nodes.len() as u64) {
+                return None;
             }
+            nodes.into_iter().for_each(|id| wanted.add(program, id));
         }
-        wanted
+        Some(wanted)
     }
 
     fn add(&mut self, program: &Program, id: Id) {
@@ -117,13 +131,13 @@ impl Wanted {
         self.list |= node.list.is_some();
     }
 
-    fn write(&self, program: &Program, texts: &[&str], out: &mut Vec<u8>) {
+    fn write(&self, program: &Program, texts: &[&str], budget: &mut Budget, out: &mut Vec<u8>) {
         let single = match texts {
-            [text] if !self.list || self.string || self.reads(program, text) => Some(*text),
+            [text] if !self.list || self.string || self.reads(program, text, budget) => Some(*text),
             _ => None,
         };
         if let Some(text) = single {
-            return self.write_one(program, text, out);
+            return self.write_one(program, text, budget, out);
         }
         let items: Vec<Id> = self
             .nodes
@@ -131,19 +145,19 @@ impl Wanted {
             .filter_map(|id| program.nodes[*id as usize].list.as_ref())
             .flat_map(|list| list.first.iter().copied().chain(list.rest))
             .collect();
-        let item = if self.list { &Self::of(program, &items) } else { self };
+        let item = if self.list { &Self::of(program, &items, budget).unwrap_or_default() } else { self };
         out.push(b'[');
         for (place, text) in texts.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
             }
-            item.write_one(program, text, out);
+            item.write_one(program, text, budget, out);
         }
         out.push(b']');
     }
 
-    fn write_one(&self, program: &Program, text: &str, out: &mut Vec<u8>) {
-        if self.reads(program, text) {
+    fn write_one(&self, program: &Program, text: &str, budget: &mut Budget, out: &mut Vec<u8>) {
+        if self.reads(program, text, budget) {
             out.extend_from_slice(text.as_bytes());
         } else {
             kanat_json::write_string(text, out);
@@ -151,7 +165,7 @@ impl Wanted {
     }
 
     /// Whether a text is what is asked for as it stands.
-    fn reads(&self, program: &Program, text: &str) -> bool {
+    fn reads(&self, program: &Program, text: &str, budget: &mut Budget) -> bool {
         let is_option = || {
             let options = self.nodes.iter().flat_map(|id| &program.nodes[*id as usize].options);
             options.into_iter().any(|options| options.strings.contains(text))
@@ -162,7 +176,7 @@ impl Wanted {
             "null" => self.null && !self.string,
             text => self.number && is_number(text),
         };
-        fits && !is_option()
+        fits && budget.spend(self.nodes.len() as u64) && !is_option()
     }
 }
 

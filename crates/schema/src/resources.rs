@@ -9,9 +9,12 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::Error;
+use crate::budget::Budget;
 use crate::document::{Document, Kind, Paths, Value};
 use crate::draft::{self, Draft};
 use crate::violation;
+
+pub(crate) const TOO_MUCH_WORK: &str = "takes too much work to compile: there are too many references and patterns";
 
 /// The base of a schema that names none; no reference can mean it by name.
 const NAMELESS: &str = "schema:///";
@@ -44,8 +47,10 @@ pub(crate) struct Anchor {
     pub(crate) is_dynamic: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Resources {
+    /// What compiling the schema may still take.
+    pub(crate) budget: Budget,
     documents: Vec<Arc<Document<'static>>>,
     pub(crate) all: Vec<Resource>,
     by_uri: HashMap<String, u32>,
@@ -65,7 +70,14 @@ pub(crate) struct Target {
 impl Resources {
     /// The schema of a document, under no name but those that it gives itself.
     pub(crate) fn new(document: Document<'static>, draft: Draft) -> Result<Self, Error> {
-        let mut resources = Self::default();
+        let mut resources = Self {
+            budget: Budget::of_schema(),
+            documents: Vec::new(),
+            all: Vec::new(),
+            by_uri: HashMap::new(),
+            anchors: HashMap::new(),
+            owners: HashMap::new(),
+        };
         resources.add(document, NAMELESS, draft)?;
         Ok(resources)
     }
@@ -125,6 +137,10 @@ impl Resources {
         let mut owner = resource;
         let mut at = document.value(root.index);
         for step in pointer.split('/').skip(1) {
+            // What is looked for is looked for among all.
+            if !self.budget.spend(at.size()) {
+                return Err(TOO_MUCH_WORK.to_owned());
+            }
             let step = step.replace("~1", "/").replace("~0", "~");
             at = match at.kind() {
                 Kind::Object => at.member(&step).ok_or_else(absent)?,

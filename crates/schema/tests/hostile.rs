@@ -96,6 +96,33 @@ fn refuses_what_grows_without_measure() {
 }
 
 #[test]
+fn refuses_what_takes_long_to_compile() {
+    let too_much = "takes too much work to compile";
+    let error = |schema: &str| Schema::compile(schema).map(drop).unwrap_err();
+    let definitions: Vec<String> = (0..8_000).map(|number| format!(r#""a{number}":{{}}"#)).collect();
+    let references = vec![r##"{"$ref":"#/$defs/a7999"}"##; 5_000].join(",");
+    let refused = error(&format!(r#"{{"$defs":{{{}}},"prefixItems":[{references}]}}"#, definitions.join(",")));
+    assert!(refused.message.contains(too_much) && refused.pointer.starts_with("/prefixItems/"), "{refused}");
+    let patterns: Vec<String> = (0..4_000).map(|number| format!(r#"{{"pattern":"{number}"}}"#)).collect();
+    let refused = error(&format!(r#"{{"prefixItems":[{}]}}"#, patterns.join(",")));
+    assert!(refused.message.contains(too_much) && refused.pointer.ends_with("/pattern"), "{refused}");
+    let refused = error(&format!(r#"{{"prefixItems":[{}]}}"#, vec!["{}"; 20_001].join(",")));
+    assert_eq!(refused.to_string(), "/prefixItems/19999: is one of more than 20000 schemas");
+    compiled(&format!(r#"{{"properties":{{{}}}}}"#, definitions.join(",")));
+}
+
+#[test]
+fn the_work_of_reading_parameters_is_bounded() {
+    let members = vec![r#"{"additionalProperties":{"type":"integer"}}"#; 2_000].join(",");
+    let schema = compiled(&format!(r#"{{"allOf":[{members}]}}"#));
+    let names: Vec<String> = (0..10_000).map(|number| format!("n{number}")).collect();
+    let read = schema.read_parameters(names.iter().map(|name| (name.as_str(), "1")));
+    // What there was no work left for stays text, and the check says what is wrong with that.
+    assert!(read.starts_with(r#"{"n0":1,"n1":1,"#) && read.ends_with(r#""n9999":"1"}"#), "{}", &read[..60]);
+    assert!(schema.validate(read.as_bytes()).is_err());
+}
+
+#[test]
 fn refuses_patterns_that_could_take_long() {
     refuses(r#"{"pattern":"(?=a)"}"#, "/pattern", "look-around");
     refuses(r#"{"pattern":"(a)\\1"}"#, "/pattern", "back-reference");

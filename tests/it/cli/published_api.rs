@@ -20,7 +20,8 @@ async fn an_api_is_published_and_called_from_the_shell() {
     let call = ["api", "call", "quotes", "--param", "shop=a/b", "--key"];
     let accepted = cli.run(&[&call[..], &[key, "-o", "json"]].concat()).await.json();
     app.api.message_becomes(accepted["messageId"].as_str().unwrap(), "delivered").await;
-    cli.run(&[&call[..], &["kanat_ck_wrong"]].concat()).await.fails(1);
+    let refused = cli.run(&[&call[..], &["kanat_ck_wrong"]].concat()).await.fails(1);
+    assert!(refused.contains("kanat key create") && !refused.contains("kanat login"), "{refused}");
     assert!(cli.run(&["api", "call", "quotes", "--key", key]).await.fails(2).contains("--param shop=VALUE"));
 
     let rotated = cli.run(&["key", "rotate", "quotes", "acme", "--grace", "24h", "-o", "json"]).await.json();

@@ -89,6 +89,8 @@ async fn what_is_wrong_is_named() {
         (json!({"responseSchema": [1]}), "responseSchema"),
         (json!({"requestSchema": {"$ref": "https://elsewhere.example/schema"}}), "requestSchema"),
         (json!({"requestSchema": {"properties": {"a": {"pattern": "(a"}}}}), "requestSchema"),
+        // Schemas are compiled before anything is looked up, so that no other change waits for it.
+        (json!({"flowName": "nobody", "requestSchema": {"type": "strng"}}), "requestSchema"),
         (json!({"responseMapping": "source.a |"}), "responseMapping"),
         (json!({"responseMapping": {"a": "source.a | lookup(nowhere)"}}), "responseMapping.a"),
         (json!({"responseMapping": {"a": "steps.none.output"}}), "responseMapping.a"),

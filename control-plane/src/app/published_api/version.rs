@@ -5,30 +5,15 @@ use kanat_flow::{ResponseTexts, parse_response};
 use kanat_model::id::PublishedApiId;
 use kanat_model::published_api::{MAX_VERSION, VersionStatus, version_label, version_number};
 use kanat_model::{Code, Error, FieldError, Timestamp};
-use kanat_schema::Schema;
 use kanat_store::Db;
 use kanat_store::flow::{self, Flow};
 use kanat_store::published_api::version::{self, Content as Texts, Version};
 use kanat_store::published_api::{self, PublishedApi};
 
+use super::content::{Checked, Content};
 use super::{Seen, current, existing, publish};
-use crate::app::flow::{EnvironmentNames, check_json, deployed_plan, step_names};
+use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
 use crate::app::{App, Caller, Change, Changed, IfMatch};
-
-/// Bytes of a schema, a mapping, a list of headers.
-const MAX_TEXT_BYTES: usize = 512 << 10;
-
-/// What a version is asked to have, JSON texts; what is left out stays, `Some(None)` takes away what is there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Content {
-    /// Name or id.
-    pub flow: Option<String>,
-    pub request_schema: Option<Option<String>>,
-    pub response_schema: Option<Option<String>>,
-    pub response_mapping: Option<Option<String>>,
-    pub response_status: Option<Option<String>>,
-    pub response_headers: Option<Option<String>>,
-}
 
 /// A version that was asked for, and all that goes with it.
 #[derive(Debug, Clone)]
@@ -51,6 +36,7 @@ pub async fn create(
     content: Content,
     if_match: &IfMatch,
 ) -> Result<Changed<SeenVersion>, Error> {
+    let content = content.check("schema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let api = existing(change.db(), caller, id).await?;
     if_match.check(api.revision)?;
@@ -70,7 +56,7 @@ pub async fn create(
         retired_at: None,
         ..former
     };
-    write(app, change.db(), &api, &mut made, content, "schema").await?;
+    write(app, change.db(), &api, &mut made, content).await?;
     version::insert(change.db(), id, &made).await?;
     finish(change, app, api, number).await
 }
@@ -125,10 +111,7 @@ pub async fn retire(
 }
 
 /// Version `v1` of a new API.
-pub async fn first(app: &App, db: &mut Db, api: &PublishedApi, content: Content) -> Result<Version, Error> {
-    if content.flow.as_ref().is_none_or(|name| name.trim().is_empty()) {
-        return Err(Error::field("flowName", "is required: the name of a flow with the trigger api"));
-    }
+pub async fn first(app: &App, db: &mut Db, api: &PublishedApi, content: Checked) -> Result<Version, Error> {
     let mut made = Version {
         number: 1,
         status: VersionStatus::Active,
@@ -140,30 +123,24 @@ pub async fn first(app: &App, db: &mut Db, api: &PublishedApi, content: Content)
         deprecated_at: None,
         retired_at: None,
     };
-    write(app, db, api, &mut made, content, "requestSchema").await?;
+    write(app, db, api, &mut made, content).await?;
     Ok(made)
 }
 
 /// Changes what the current version takes, calls and answers.
-pub async fn change_current(app: &App, db: &mut Db, api: &PublishedApi, content: Content) -> Result<(), Error> {
-    if content == Content::default() {
+pub async fn change_current(app: &App, db: &mut Db, api: &PublishedApi, content: Checked) -> Result<(), Error> {
+    if content.is_empty() {
         return Ok(());
     }
     let versions = version::list(db, &api.id).await?;
     let mut version = current(&versions).cloned().ok_or_else(Error::internal)?;
-    write(app, db, api, &mut version, content, "requestSchema").await?;
+    write(app, db, api, &mut version, content).await?;
     Ok(version::update(db, &api.id, &version).await?)
 }
 
 /// Puts what is asked for into a version, when all of it is right.
-async fn write(
-    app: &App,
-    db: &mut Db,
-    api: &PublishedApi,
-    version: &mut Version,
-    asked: Content,
-    request_schema: &str,
-) -> Result<(), Error> {
+async fn write(app: &App, db: &mut Db, api: &PublishedApi, version: &mut Version, asked: Checked) -> Result<(), Error> {
+    let asked = asked.into_inner();
     let flow = match &asked.flow {
         Some(name) => callable(db, api, name).await?,
         None => callable(db, api, version.flow_id.as_str()).await?,
@@ -171,21 +148,16 @@ async fn write(
     version.flow_id = flow.id.clone();
     version.flow_name = flow.name.clone();
     let texts = &mut version.content;
-    for (field, asked, text) in [
-        (request_schema, asked.request_schema, &mut texts.request_schema),
-        ("responseSchema", asked.response_schema, &mut texts.response_schema),
-        ("responseMapping", asked.response_mapping, &mut texts.response_mapping),
-        ("responseStatus", asked.response_status, &mut texts.response_status),
-        ("responseHeaders", asked.response_headers, &mut texts.response_headers),
+    for (asked, text) in [
+        (asked.request_schema, &mut texts.request_schema),
+        (asked.response_schema, &mut texts.response_schema),
+        (asked.response_mapping, &mut texts.response_mapping),
+        (asked.response_status, &mut texts.response_status),
+        (asked.response_headers, &mut texts.response_headers),
     ] {
-        let Some(asked) = asked else { continue };
-        if let Some(json) = &asked {
-            check_text(field, json)?;
-            if field == request_schema || field == "responseSchema" {
-                check_schema(field, json)?;
-            }
+        if let Some(asked) = asked {
+            *text = asked;
         }
-        *text = asked;
     }
     check_answer(app, db, &flow, texts).await
 }
@@ -202,21 +174,6 @@ async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow, E
         return Err(Error::field("flowName", message));
     }
     Ok(found)
-}
-
-fn check_text(field: &str, json: &str) -> Result<(), Error> {
-    if json.len() > MAX_TEXT_BYTES {
-        return Err(Error::field(field, format!("has {} bytes; it may have {MAX_TEXT_BYTES}", json.len())));
-    }
-    check_json(field, json)
-}
-
-/// A schema that nodes can compile, by the compiler that they have.
-fn check_schema(field: &str, json: &str) -> Result<(), Error> {
-    match Schema::compile(json) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Error::field(field, error.to_string())),
-    }
 }
 
 /// The steps that an answer names are those of the draft or of what is deployed.

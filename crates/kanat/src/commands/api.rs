@@ -236,7 +236,7 @@ impl Call {
             let data = self.data.as_deref().map_or_else(|| Ok(to_raw_value(&())?), input::json)?;
             request = request.json(&data);
         }
-        let text = client.send(request).await?.text().await?;
+        let text = client.call(request).await?.text().await?;
         match Json::parse(&text) {
             Ok(answer) => session.print(&answer, Json::pretty),
             Err(_) => output::line(&text),

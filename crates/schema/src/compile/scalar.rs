@@ -8,6 +8,10 @@ use crate::format::Format;
 use crate::node::{NumberRules, Options, StringRules, Types};
 use crate::number::{Limit, MAX_DIVISOR_DIGITS};
 use crate::pattern::Pattern;
+use crate::resources::TOO_MUCH_WORK;
+
+/// What it takes to compile any pattern, beside what grows with its size.
+const STEPS_OF_A_PATTERN: u64 = 10_000;
 
 impl Compiler {
     pub(super) fn types(&self, at: &At<'_>) -> Result<Option<Types>, Error> {
@@ -93,6 +97,9 @@ impl Compiler {
     /// Compiles a pattern; `value` is where it stands.
     pub(super) fn pattern(&mut self, at: &At<'_>, value: Value<'_>, text: &str) -> Result<Pattern, Error> {
         let pattern = Pattern::new(text).map_err(|message| self.resources.error(at.of(value), message))?;
+        if !self.resources.budget.spend(STEPS_OF_A_PATTERN + pattern.memory() as u64) {
+            return Err(self.resources.error(at.of(value), TOO_MUCH_WORK));
+        }
         self.pattern_memory += pattern.memory();
         if self.pattern_memory > PATTERN_MEMORY {
             let message = format!("all patterns together need more than {} MiB", PATTERN_MEMORY / 1024 / 1024);

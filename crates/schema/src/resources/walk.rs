@@ -2,10 +2,13 @@
 
 use url::Url;
 
-use super::{Anchor, Place, Resource, Resources, is_schema};
+use super::{Anchor, Place, Resource, Resources, TOO_MUCH_WORK, is_schema};
 use crate::Error;
 use crate::document::{Document, Kind, Value};
 use crate::draft::Draft;
+
+/// What it takes to look at one schema without its members.
+const STEPS_OF_A_SCHEMA: u64 = 20;
 
 impl Resources {
     /// Notes the schema at `place`, part of the resource `owner`, and all schemas in it.
@@ -14,6 +17,9 @@ impl Resources {
         while let Some((index, owner)) = open.pop() {
             let place = Place { index, ..place };
             let schema = document.value(index);
+            if !self.budget.spend(STEPS_OF_A_SCHEMA + schema.size()) {
+                return Err(self.error(place, TOO_MUCH_WORK));
+            }
             let owner = self.identify(schema, place, owner)?;
             self.owners.insert(place, owner);
             for (key, value) in schema.members() {

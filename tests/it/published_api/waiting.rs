@@ -1,0 +1,141 @@
+//! Calls that wait for a target: how many there may be, in which order, once for a key that repeats, and again as replays.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kanat_tests::target::{Received, Reply};
+use kanat_tests::{FakeTarget, Rest, TestApp, rest::text, until};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::PATH;
+
+/// Calls of one target that a node has at once: those under way, and those that wait for one of them to end.
+const ROOM: usize = 64 + 768;
+
+/// Calls that one connection of HTTP/2 carries.
+const STREAMS: usize = 208;
+
+const FLOW: &str = "version: 1\nsource: {trigger: api}\nmapping:\n  n: source.n\non_error: {retry: 0x fixed(1s)}\n";
+
+#[tokio::test]
+async fn calls_that_wait_are_as_many_as_there_is_room_for_in_turn_and_once() {
+    // Each target holds what it is sent until it is let go.
+    let targets = [held().await, held().await, held().await];
+    let app = TestApp::start().await;
+    let mut flows = Vec::new();
+    for (name, (target, _)) in ["full", "turns", "once"].into_iter().zip(&targets) {
+        app.api.http_instance(name, &target.url()).await;
+        let ordering = if name == "turns" { "ordering_key: source.customer\n" } else { "" };
+        let target = format!("target: {{connector: {name}, endpoint: /in, method: POST}}\n");
+        flows.push(app.api.deployed(&format!("name: {name}\n{FLOW}{target}{ordering}")).await.0);
+        let body = json!({
+            "flowName": name, "path": name, "authType": "none", "responseSchema": true,
+            "responseMapping": "target.response.body",
+        });
+        app.api.post(PATH, &body).await.expect(201);
+    }
+    let [full, turns, once] = &targets;
+    room(&app, full, &flows[0]).await;
+    order(&app, turns).await;
+    repeats(&app, once, &flows[2]).await;
+}
+
+type Held = (FakeTarget, Arc<AtomicBool>);
+
+/// A target that hangs until it is released, and then gives back what it got and how many came before.
+async fn held() -> Held {
+    let open = Arc::new(AtomicBool::new(false));
+    let is_open = Arc::clone(&open);
+    let answer = move |request: &Received, earlier: usize| {
+        let made = json!({"got": request.json(), "nth": earlier + 1});
+        if is_open.load(Ordering::SeqCst) { Reply::Answer(200, Vec::new(), made.to_string()) } else { Reply::Hang }
+    };
+    (FakeTarget::scripted(answer).await, open)
+}
+
+fn let_go((target, open): &Held) {
+    open.store(true, Ordering::SeqCst);
+    target.release();
+}
+
+async fn total(app: &TestApp, flow: &str) -> Value {
+    app.api.get(&format!("/api/v1/messages?flowId={flow}&limit=1")).await.expect(200)["pagination"]["total"].clone()
+}
+
+/// One call more than there is room for is told to come again, and leaves nothing behind.
+async fn room(app: &TestApp, held: &Held, flow: &str) {
+    let consumer = app.api.without_key();
+    // Over HTTP/2, because so many connections are more than a process may have open on some machines.
+    let connections: Vec<_> = (0..ROOM / STREAMS).map(|_| Rest::over_http2(&app.base)).collect();
+    let call = |n: usize| connections[n % connections.len()].post_owned("/full", &json!({ "n": n }));
+    let waiting: JoinSet<_> = (0..ROOM).map(call).collect();
+    until("all are stored", || async { (total(app, flow).await == ROOM).then_some(()) }).await;
+    let refused = consumer.post("/full", &json!({"n": ROOM})).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"), "{}", refused.text);
+    assert!(refused.json().get("messageId").is_none(), "{}", refused.text);
+    refused.expect_error(503, "UNAVAILABLE");
+    assert_eq!(total(app, flow).await, ROOM);
+    let_go(held);
+    for answer in waiting.join_all().await {
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    until("there is room again", || async {
+        (consumer.post("/full", &json!({"n": ROOM})).await.status == 200).then_some(())
+    })
+    .await;
+}
+
+/// A call whose turn has not come is 202: its end is not its own matter. Others do not wait for it.
+async fn order(app: &TestApp, held: &Held) {
+    let consumer = app.api.without_key();
+    let call = |customer: &str, n: u32| consumer.post_owned("/turns", &json!({"customer": customer, "n": n}));
+    let mut first = JoinSet::from_iter([call("a", 1)]);
+    held.0.arrivals(1).await;
+    let behind = call("a", 2).await.expect(202);
+    assert_eq!(behind["status"], "accepted");
+    let mut other = JoinSet::from_iter([call("b", 3)]);
+    held.0.arrivals(2).await;
+    let_go(held);
+    for running in [&mut first, &mut other] {
+        let answer = running.join_next().await.unwrap().unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    app.api.message_becomes(&text(&behind["messageId"]), "delivered").await;
+    let order: Vec<_> = held.0.received().iter().map(|request| request.json()["n"].clone()).collect();
+    assert_eq!(order, [1, 3, 2]);
+}
+
+/// A repeat of a call gets its answer and no second message; a replay is a second message, on purpose.
+async fn repeats(app: &TestApp, held: &Held, flow: &str) {
+    let consumer = app.api.without_key();
+    let keyed = |key: &str, body: Value| {
+        Rest::send(consumer.request("POST", "/once").header("idempotency-key", key).json(&body))
+    };
+    let mut first = JoinSet::from_iter([keyed("k-1", json!({"n": 1}))]);
+    held.0.arrivals(1).await;
+    let early = keyed("k-1", json!({"n": 1})).await;
+    assert_eq!((early.status, early.header("retry-after")), (409, "1"), "{}", early.text);
+    let_go(held);
+    let first = first.join_next().await.unwrap().unwrap();
+    assert_eq!((first.status, first.header("idempotency-replayed")), (200, ""), "{}", first.text);
+    let again = keyed("k-1", json!({"n": 1})).await;
+    assert_eq!((again.status, again.header("idempotency-replayed")), (200, "true"), "{}", again.text);
+    assert_eq!(again.text, first.text);
+    keyed("k-1", json!({"n": 2})).await.expect_error(409, "ALREADY_EXISTS");
+    for wrong in ["", &"k".repeat(256)] {
+        assert_eq!(keyed(wrong, json!({"n": 3})).await.status, 400);
+    }
+    let second = keyed("k-2", json!({"n": 4})).await.expect(200);
+    assert_eq!(second, json!({"got": {"n": 4}, "nth": 2}));
+    assert_eq!(total(app, flow).await, 2);
+
+    let list = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);
+    let newest = text(&list["data"][0]["id"]);
+    assert_eq!(list["data"][0]["trigger"], "api");
+    let replayed = app.api.post(&format!("/api/v1/messages/{newest}/replay"), &json!({})).await.expect(202);
+    let replayed = app.api.message_becomes(&text(&replayed["messageId"]), "delivered").await;
+    assert_eq!((&replayed["trigger"], &replayed["replayOf"]), (&json!("replay"), &json!(newest)));
+    assert_eq!((&replayed["payload"], &replayed["output"]), (&json!({"n": 4}), &json!({"n": 4})));
+    assert_eq!(held.0.arrivals(3).await.len(), 3);
+}
