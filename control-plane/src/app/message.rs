@@ -1,6 +1,7 @@
 //! Use-cases of messages: reading what became of them, and what a person decides about them.
 
 mod bulk;
+mod caller;
 mod filter;
 mod stream;
 
@@ -40,7 +41,12 @@ pub async fn list(app: &App, caller: &Caller, query: Query, part: &Part) -> Resu
 pub async fn get(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
     let tenant = tenant(caller);
     let message = existing(app, &tenant, id).await?;
-    let trace = app.log.trace(&tenant, id).await?;
+    let mut trace = app.log.trace(&tenant, id).await?;
+    if let Trigger::Api | Trigger::Replay = message.trigger
+        && let Some(arrival) = trace.iter_mut().find(|record| record.stage == "received")
+    {
+        arrival.request = caller::of(app, &tenant, id).await?;
+    }
     Ok((message, trace))
 }
 

@@ -22,11 +22,11 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// What tells callers of one API apart.
+    /// What tells callers of one API apart. A consumer stays who it is when its key is rotated.
     pub fn id(&self) -> &str {
         match self {
             Self::Anyone => "",
-            Self::Key(key) => key.id.as_str(),
+            Self::Key(key) => &key.consumer,
             Self::Subject(subject) => &subject.name,
         }
     }
@@ -68,8 +68,15 @@ pub(crate) async fn count(limiter: &Limiter, caller: &Caller) -> Result<Option<S
     match caller {
         Caller::Anyone | Caller::Subject(_) => Ok(None),
         Caller::Key(key) => match limiter.admit(&key.id, key.limits).await {
-            Ok(standing) => Ok(Some(standing)),
-            Err(limited) => Err(beyond(&limited)),
+            Ok(standing) => {
+                tracing::debug!(api.id = key.api_id, key.id = %key.id, key.prefix = key.prefix(), "a call was let in");
+                Ok(Some(standing))
+            }
+            Err(limited) => {
+                let (api, id) = (&key.api_id, &key.id);
+                tracing::debug!(api.id = api, key.id = %id, key.prefix = key.prefix(), "a call was beyond a limit");
+                Err(beyond(&limited))
+            }
         },
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
+use kanat_auth::consumer_key::PREFIX;
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
 use kanat_plan_stream::Sharded;
@@ -52,6 +53,11 @@ impl Key {
             expires_at: (plan.expires_at != 0).then(|| Timestamp::from_millis(plan.expires_at)),
             suspended: plan.suspended,
         })
+    }
+
+    /// What its text begins with, which says whose it is and opens nothing.
+    pub fn prefix(&self) -> String {
+        format!("{PREFIX}{}_", self.consumer)
     }
 }
 

@@ -24,14 +24,14 @@ fn marks(answer: &Answer) -> [&str; 3] {
 
 #[tokio::test]
 async fn an_order_is_let_in_checked_run_and_answered() {
-    let app = TestApp::start().await;
+    let app = TestApp::start_with(&[("KANAT_LOG", "info,kanat_data_plane::published=debug")]).await;
     let (flow, _) = app.api.deployed(ORDER).await;
     let schema = json!({"type": "object", "required": ["total"], "properties": {
         "total": {"type": "number"},
         "items": {"type": "array", "items": {"properties": {"qty": {"type": "integer"}}}}}});
     let body = json!({"flowName": "order", "path": "shops/{shop}/orders", "requestSchema": schema});
-    let api = app.api.post(PATH, &body).await.expect(201);
-    let api = format!("{PATH}/{}", text(&api["id"]));
+    let made = app.api.post(PATH, &body).await.expect(201);
+    let api = format!("{PATH}/{}", text(&made["id"]));
     let key = app.api.post(&format!("{api}/keys"), &json!({"consumer": "acme"})).await.expect(201);
     let (consumer, stranger) = (app.api.with_key(&text(&key["key"])), app.api.without_key());
     let order = json!({"total": 149.5});
@@ -42,6 +42,10 @@ async fn an_order_is_let_in_checked_run_and_answered() {
     let message = app.api.message_becomes(&text(&accepted["messageId"]), "delivered").await;
     assert_eq!((&message["trigger"], &message["output"]), (&json!("api"), &json!({"total": "149.50"})));
     assert!(!message.to_string().contains(&text(&key["key"])), "{message}");
+    let called = json!({"api": {"id": made["id"], "version": "v1", "consumer": "acme"}});
+    assert_eq!((&message["trace"][0]["stage"], &message["trace"][0]["request"]), (&json!("received"), &called));
+    let log = app.log();
+    assert!(log.contains(r#""key.prefix":"kanat_ck_acme_""#) && !log.contains(&text(&key["key"])), "{log}");
 
     // Strict: nothing is stored of what is refused.
     let refused = call(&consumer, "POST", "/shops/eu/orders", &json!({"items": [{"qty": "x"}]})).await;
