@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use kanat_engine::{Calling, Input, Program, Request, Resources};
 use kanat_mapping::Adapters;
-use kanat_message_log::{Lease, MessageLog, Outcome, Settlement, TraceRecord};
+use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{Client, Response};
@@ -45,6 +45,12 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
+    /// The entry of a first attempt that was over before the log heard of its message.
+    pub fn tried(self, message: NewMessage) -> Tried {
+        let Self { number: _, outcome, output, failure, trace, answered: _ } = self;
+        Tried { message, at: Timestamp::now(), outcome, output, failure, trace }
+    }
+
     /// The attempt's entry in the log.
     pub fn settlement(self, lease: Lease) -> Settlement {
         let Self { number, outcome, output, failure, trace, answered: _ } = self;

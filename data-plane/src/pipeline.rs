@@ -24,12 +24,13 @@ use kanat_message_log::{Content, Error, Message, MessageLog, Tenant, TraceRecord
 use kanat_model::id::{MessageId, NodeId};
 use kanat_net::outbound;
 use kanat_script::Pool;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::plans::{Flow, Plans};
 pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun};
+use behind::Behind;
 pub(crate) use bounds::{Bounds, NotNow, Outlook, Pass, Verdict};
 pub(crate) use budget::{Budget, Reservation};
 use job::Job;
@@ -70,8 +71,8 @@ pub(crate) struct Pipeline {
     memory: Arc<Budget>,
     leases: Leases,
     agent: HeaderValue,
-    /// Room for what was answered from memory and is not in the log yet.
-    behind: Arc<Semaphore>,
+    /// What was answered from memory and is not in the log yet.
+    behind: Behind,
     /// Messages that are being stored or run.
     in_flight: AtomicUsize,
     /// One of them has ended.
@@ -101,7 +102,7 @@ impl Pipeline {
             memory,
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
-            behind: Arc::new(Semaphore::new(behind::MOST)),
+            behind: Behind::new(),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
             largest: options.largest.min(options.memory),
@@ -115,6 +116,8 @@ impl Pipeline {
     pub fn start(self: &Arc<Self>) {
         let keeper = Arc::clone(self);
         self.tasks.spawn(async move { keeper.leases.keep(keeper.log.as_ref(), &keeper.stopped).await });
+        let recorder = Arc::clone(self);
+        self.tasks.spawn(async move { recorder.write_behind().await });
         let claimer = Arc::clone(self);
         self.tasks.spawn(async move { claimer.claim_until_drained().await });
     }

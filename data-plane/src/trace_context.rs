@@ -1,6 +1,6 @@
 //! W3C trace context: taken from the caller or begun here, and handed on to the target.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use http::HeaderMap;
 use kanat_model::id::MessageId;
@@ -21,10 +21,10 @@ pub(crate) fn caller(headers: &HeaderMap) -> Option<&str> {
 /// The `traceparent` of a part of the work on a message: same trace, a span of its own.
 pub(crate) fn child(traceparent: Option<&str>, message: &MessageId) -> String {
     let (trace, flags) = match traceparent.and_then(parse) {
-        Some(parent) => (parent.trace.to_owned(), parent.flags.to_owned()),
-        None => (trace_id(message), "01".to_owned()),
+        Some(parent) => (Cow::Borrowed(parent.trace), parent.flags),
+        None => (trace_id(message), "01"),
     };
-    format!("00-{trace}-{}-{flags}", span_id())
+    format!("00-{trace}-{:016x}-{flags}", span_id())
 }
 
 struct Parent<'a> {
@@ -49,20 +49,16 @@ fn hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn trace_id(message: &MessageId) -> String {
+fn trace_id(message: &MessageId) -> Cow<'_, str> {
     match message.as_str().rsplit_once('_') {
-        Some((_, unique)) if id(unique, 32) => unique.to_owned(),
-        Some(_) | None => Uuid::now_v7().simple().to_string(),
+        Some((_, unique)) if id(unique, 32) => Cow::Borrowed(unique),
+        Some(_) | None => Cow::Owned(Uuid::now_v7().simple().to_string()),
     }
 }
 
 /// The random half of a UUID; its variant bits keep it from being zero.
-fn span_id() -> String {
-    Uuid::now_v7().as_bytes()[8..].iter().fold(String::with_capacity(16), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+fn span_id() -> u64 {
+    Uuid::now_v7().as_u64_pair().1
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ macro_rules! message_log_contract {
             forgets_a_key_after_its_time
             keeps_the_keys_of_flows_apart
             settles_each_outcome
+            keeps_messages_that_come_with_their_first_attempt
             fences_a_second_settlement
             fences_the_former_holder_after_a_takeover
             keeps_step_outputs_for_the_next_attempt

@@ -4,7 +4,8 @@
 //! The happy path is two grouped writes and no read: [`MessageLog::append`] inserts the message already leased to the
 //! node that received it, [`MessageLog::settle`] writes what became of it. Everything else (retries that are due,
 //! messages of a node that died, messages behind an ordering key or a paused flow) is found with
-//! [`MessageLog::waiting`] and taken with [`MessageLog::claim`].
+//! [`MessageLog::waiting`] and taken with [`MessageLog::claim`]. What was over before it could be stored comes in by
+//! [`MessageLog::append_tried`], many messages in one write.
 //!
 //! Operations that have not been answered yet have no order among each other, except that appends with one ordering key,
 //! or with one key of repeats, keep theirs.
@@ -26,6 +27,7 @@ pub mod quota;
 pub mod settle;
 pub mod sqlite;
 pub mod trace;
+pub mod tried;
 
 pub use append::{Appended, Dedupe, NewMessage, Place};
 pub use error::Error;
@@ -39,3 +41,4 @@ pub use poll::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord
 pub use quota::{Ask, Exchange, Exchanged, Gain, KeyUsage, Quotas};
 pub use settle::{Outcome, Settled, Settlement, StepCheckpoint};
 pub use trace::TraceRecord;
+pub use tried::Tried;

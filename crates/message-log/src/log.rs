@@ -1,5 +1,6 @@
 //! What every message log can do, whatever keeps it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessagePage, NewMessage, Poll,
     PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint,
-    Tenant, TraceRecord, Waiting,
+    Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -20,6 +21,9 @@ use crate::{
 pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// Keeps a message. [`Error::Full`] at once, without waiting, when the disk or the queue is full.
     async fn append(&self, message: NewMessage) -> Result<Appended, Error>;
+
+    /// Keeps messages together with their first attempts, all or none of them. Waits for room in the queue.
+    async fn append_tried(&self, tried: Vec<Arc<Tried>>) -> Result<(), Error>;
 
     /// Writes the end of an attempt, unless the lease is no longer good. Waits for room in the queue.
     async fn settle(&self, settlement: &Settlement) -> Result<Settled, Error>;

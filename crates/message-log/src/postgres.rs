@@ -32,6 +32,7 @@ mod shared;
 mod step;
 mod text;
 mod transaction;
+mod tried;
 mod upkeep;
 mod witness;
 mod writer;
@@ -61,10 +62,11 @@ use self::person::Decision;
 use self::queue::{Ends, Queue, closed, unexpected};
 use self::shared::Shared;
 use self::writer::{Connector, Context, Writer};
+use crate::tried::Row;
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
     MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan,
-    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// A message log in one schema of a database, which any number of processes may have open.
@@ -192,6 +194,14 @@ impl MessageLog for PostgresLog {
     async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
         match self.queue.try_submit(Work::Append(Box::new(message))).await? {
             Effect::Appended(appended) => Ok(appended),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn append_tried(&self, tried: Vec<Arc<Tried>>) -> Result<(), Error> {
+        let rows = tried.into_iter().map(Row::of).collect::<Result<_, _>>()?;
+        match self.queue.submit(Work::AppendTried(rows)).await? {
+            Effect::Tried(_) => Ok(()),
             other => Err(unexpected(&other)),
         }
     }

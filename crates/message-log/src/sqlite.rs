@@ -25,6 +25,7 @@ mod settle;
 mod shared;
 mod step;
 mod transaction;
+mod tried;
 mod writer;
 
 #[cfg(test)]
@@ -50,10 +51,11 @@ use self::operation::{Effect, Work};
 use self::queue::{Queue, unexpected};
 use self::shared::Shared;
 use self::writer::Writer;
+use crate::tried::Row;
 use crate::{
     Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
     MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan,
-    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Waiting,
+    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -141,6 +143,14 @@ impl MessageLog for SqliteLog {
     async fn append(&self, message: NewMessage) -> Result<Appended, Error> {
         match self.queue.try_submit(Work::Append(Box::new(message))).await? {
             Effect::Appended(appended) => Ok(appended),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn append_tried(&self, tried: Vec<Arc<Tried>>) -> Result<(), Error> {
+        let rows = tried.into_iter().map(Row::of).collect::<Result<_, _>>()?;
+        match self.queue.submit(Work::AppendTried(rows)).await? {
+            Effect::Tried(_) => Ok(()),
             other => Err(unexpected(&other)),
         }
     }

@@ -2,6 +2,8 @@
 
 use kanat_model::Timestamp;
 
+use crate::Error;
+
 /// One thing that happened. Secrets are masked and bodies cut by who writes it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TraceRecord {
@@ -20,4 +22,13 @@ pub struct TraceRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub attempt: u32,
+}
+
+/// Records as the tables have them: JSON, and nothing when there are none.
+pub(crate) fn text(records: &[TraceRecord]) -> Result<Option<String>, Error> {
+    if records.is_empty() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(records);
+    text.map(Some).map_err(|error| Error::Other(format!("a trace cannot be written: {error}")))
 }

@@ -1,34 +1,48 @@
-//! Calls that leave nothing to be delivered: run from memory and answered, and written into the log behind the answer. What
-//! a node that dies loses of these is their record, never a delivery.
+//! Calls that leave nothing to be delivered: run from memory and answered, and written into the log behind the answer, many
+//! in one write. What a node that dies loses of these is their record, never a delivery.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kanat_message_log::{Appended, Lease, NewMessage, Place};
+use kanat_message_log::{Error, Place, Tried};
 use kanat_telemetry::metrics::{Outcome, metrics};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Mutex, mpsc};
 
 use super::accept::stored;
-use super::job::Ended;
-use super::lease::Hold;
 use super::tally::Tally;
 use super::{Arrival, InFlight, NotBegun, Pipeline, Reservation};
-use crate::delivery::{self, Answered, Answering, Attempt};
+use crate::delivery::{self, Answered, Answering};
 use crate::plans::Runnable;
 
 /// Records that may wait for the log; then calls wait for room.
-pub(super) const MOST: usize = 4096;
+const MOST: usize = 4096;
+/// Records of one write.
+const GROUP: usize = 512;
 
-/// Waits between tries at a log that does not take a record: the first, and the longest.
+/// Waits between tries at a log that does not take records: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// What a record takes up until it is in the log.
-struct Room {
-    _place: OwnedSemaphorePermit,
+/// A call that was answered, until it is in the log.
+struct Record {
+    tried: Arc<Tried>,
+    tally: Tally,
     _bytes: Reservation,
-    in_flight: InFlight,
+    _in_flight: InFlight,
+}
+
+/// The way of records to the log.
+pub(super) struct Behind {
+    way: mpsc::Sender<Record>,
+    end: Mutex<mpsc::Receiver<Record>>,
+}
+
+impl Behind {
+    pub fn new() -> Self {
+        let (way, end) = mpsc::channel(MOST);
+        Self { way, end: Mutex::new(end) }
+    }
 }
 
 impl Pipeline {
@@ -48,10 +62,10 @@ impl Pipeline {
         answering: &Answering,
     ) -> Result<Option<Answered>, NotBegun> {
         self.admits_calls(&runnable.flow)?;
-        let place = Arc::clone(&self.behind).acquire_owned().await.map_err(|_| NotBegun::Busy)?;
+        let place = self.behind.way.reserve().await.map_err(|_| NotBegun::Busy)?;
         let (message, mut work) = stored(runnable, arrival, Place::Queued);
         let bytes = self.memory.take(work.bytes()).ok_or(NotBegun::Busy)?;
-        let room = Room { _place: place, _bytes: bytes, in_flight: self.begin() };
+        let in_flight = self.begin();
         let flow = &runnable.flow;
         let tools = self.tools(flow, &runnable.environment, Some(answering));
         let attempt = AssertUnwindSafe(delivery::attempt(&tools, None, &mut work)).catch_unwind().await;
@@ -63,44 +77,59 @@ impl Pipeline {
             }
         };
         let answered = attempt.answered.take();
-        let tally = Tally::new(&flow.counts, work.received_at);
         flow.counts.count(Outcome::Accepted);
-        let this = Arc::clone(self);
-        self.tasks.spawn(async move { this.write_behind(message, attempt, tally, room).await });
+        let tally = Tally::new(&flow.counts, work.received_at);
+        place.send(Record { tried: Arc::new(attempt.tried(message)), tally, _bytes: bytes, _in_flight: in_flight });
         Ok(answered)
     }
 
-    async fn write_behind(&self, message: NewMessage, attempt: Attempt, tally: Tally, room: Room) {
-        let written = async {
-            if let Some((lease, hold)) = self.write_down(message).await {
-                let settlement = attempt.settlement(lease);
-                self.settle(Ended { settlement, hold, slot: None, tally: Some(tally), told: None }).await;
+    /// Writes records as they come, until nothing goes on any more.
+    pub(super) async fn write_behind(&self) {
+        let mut end = self.behind.end.lock().await;
+        let mut records = Vec::with_capacity(GROUP);
+        loop {
+            let writing = async {
+                end.recv_many(&mut records, GROUP).await;
+                self.write_down(&mut records).await;
+            };
+            tokio::select! {
+                () = writing => {}
+                () = self.stopped.cancelled() => break,
             }
-        };
-        tokio::select! {
-            () = written => {}
-            () = self.stopped.cancelled() => tracing::warn!("the record of a call that was answered is not in the log"),
         }
-        drop(room.in_flight);
+        let lost = records.len() + end.len();
+        if lost > 0 {
+            tracing::warn!(records = lost, "records of calls that were answered are not in the log");
+        }
     }
 
-    /// Appends a message until the log takes it.
-    async fn write_down(&self, message: NewMessage) -> Option<(Lease, Arc<Hold>)> {
-        let mut pause = RETRY.0;
-        loop {
-            if let Some(hold) = self.leases.current() {
-                let place = Place::Leased(hold.owner().clone());
-                match self.log.append(NewMessage { place, ..message.clone() }).await {
-                    Ok(Appended::Leased(lease)) => return Some((lease, hold)),
-                    Ok(Appended::Waiting | Appended::Duplicate(_)) => return None,
-                    Err(error) => {
-                        metrics().append_failures.inc();
-                        tracing::warn!(%error, message.id = %message.id, "the record of a call cannot be written yet");
+    /// Writes all of them, and tries again until the log takes them; one that it never will is left out.
+    async fn write_down(&self, records: &mut Vec<Record>) {
+        let (mut pause, mut most) = (RETRY.0, GROUP);
+        while !records.is_empty() {
+            let group = &records[..most.min(records.len())];
+            let (tried, length) = (group.iter().map(|record| Arc::clone(&record.tried)).collect(), group.len());
+            match self.log.append_tried(tried).await {
+                Ok(()) => {
+                    for record in records.drain(..length) {
+                        let Tried { outcome, failure, at, .. } = record.tried.as_ref();
+                        record.tally.count(*outcome, failure.as_ref(), *at);
                     }
                 }
+                Err(Error::Other(error)) if length == 1 => {
+                    metrics().append_failures.inc();
+                    tracing::error!(%error, message.id = %records[0].tried.message.id, "the record of a call is refused");
+                    records.remove(0);
+                }
+                // One of them is refused: it is found by halves.
+                Err(Error::Other(_)) => most = length.div_ceil(2),
+                Err(error) => {
+                    metrics().append_failures.inc();
+                    tracing::warn!(%error, records = records.len(), "records of calls cannot be written yet");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY.1);
+                }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(RETRY.1);
         }
     }
 }

@@ -142,7 +142,8 @@ impl Pipeline {
         let writing = async {
             let written = persist(&settlement.lease.message_id, || self.log.settle(&settlement)).await;
             if written == Settled::Done {
-                tally.iter().for_each(|tally| tally.count(&settlement));
+                let failure = settlement.failure.as_ref();
+                tally.iter().for_each(|tally| tally.count(settlement.outcome, failure, settlement.at));
             }
         };
         tokio::select! {

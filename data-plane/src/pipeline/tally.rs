@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kanat_message_log::{Outcome, Settlement};
+use kanat_message_log::Outcome;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
-use kanat_model::message::ErrorKind;
+use kanat_model::message::{ErrorKind, Failure};
 use kanat_telemetry::metrics;
 
 /// Where one message is counted.
@@ -24,23 +24,21 @@ impl Tally {
         Self { flow: metrics().flows.of(flow_id.as_str()), received_at }
     }
 
-    pub fn count(&self, settlement: &Settlement) {
-        let (outcome, result) = match settlement.outcome {
+    /// What an attempt came to that ended at an instant.
+    pub fn count(&self, outcome: Outcome, failure: Option<&Failure>, at: Timestamp) {
+        let failed = || failure.map_or(ErrorKind::Configuration, |failure| failure.kind).as_str();
+        let (outcome, result) = match outcome {
             Outcome::Delivered => (metrics::Outcome::Delivered, "delivered"),
             Outcome::Filtered => (metrics::Outcome::Filtered, "filtered"),
-            Outcome::Retry { .. } => (metrics::Outcome::Retried, failure(settlement)),
-            Outcome::DeadLetter => (metrics::Outcome::DeadLettered, failure(settlement)),
+            Outcome::Retry { .. } => (metrics::Outcome::Retried, failed()),
+            Outcome::DeadLetter => (metrics::Outcome::DeadLettered, failed()),
             // Given back undone, or dropped: no attempt.
             Outcome::Release { .. } | Outcome::Discarded => return,
         };
         if outcome == metrics::Outcome::Delivered {
-            metrics().delivery.observe(settlement.at.since(self.received_at));
+            metrics().delivery.observe(at.since(self.received_at));
         }
         self.flow.count(outcome);
         metrics().attempted(result);
     }
-}
-
-fn failure(settlement: &Settlement) -> &'static str {
-    settlement.failure.as_ref().map_or(ErrorKind::Configuration, |failure| failure.kind).as_str()
 }

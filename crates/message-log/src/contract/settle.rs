@@ -1,5 +1,6 @@
 //! Promises about what a holder writes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_model::Timestamp;
@@ -7,8 +8,8 @@ use kanat_model::id::FlowId;
 use kanat_model::message::Status;
 
 use super::Harness;
-use super::subject::{LONG, Subject, failure, message, record, settlement};
-use crate::{Outcome, Settled};
+use super::subject::{LONG, Subject, failure, message, record, settlement, tenant};
+use crate::{Error, EventQuery, Outcome, Settled, Tried};
 
 pub async fn settles_each_outcome(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -43,6 +44,61 @@ pub async fn settles_each_outcome(harness: &dyn Harness) {
     let found = subject.get(&lease.message_id).await;
     assert_eq!((found.status, found.attempts, found.error), (Status::Received, 0, None));
     assert!(subject.claim(10, &[&flow]).await.is_empty(), "nothing is due");
+    subject.close().await;
+}
+
+pub async fn keeps_messages_that_come_with_their_first_attempt(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let begin = subject.log.last_event().await.expect("the log reads");
+    let (at, due) = (Timestamp::now(), Timestamp::now().after(LONG));
+    let cases = [
+        (Outcome::Delivered, Status::Delivered, 1, None),
+        (Outcome::Filtered, Status::Filtered, 1, None),
+        (Outcome::DeadLetter, Status::DeadLetter, 1, Some(failure())),
+        (Outcome::Discarded, Status::Discarded, 1, Some(failure())),
+        (Outcome::Retry { due }, Status::Retrying, 1, Some(failure())),
+        (Outcome::Release { due }, Status::Received, 0, None),
+    ];
+    let tried = |outcome| {
+        Arc::new(Tried {
+            message: message(&flow),
+            at,
+            outcome,
+            output: Some(bytes::Bytes::from_static(b"{\"made\":1}")),
+            failure: Some(failure()),
+            trace: vec![record("answered", 1)],
+        })
+    };
+    let all: Vec<Arc<Tried>> = cases.iter().map(|(outcome, ..)| tried(*outcome)).collect();
+    subject.log.append_tried(all.clone()).await.expect("they are taken");
+    for (tried, (outcome, status, attempts, error)) in all.iter().zip(cases) {
+        let found = subject.get(&tried.message.id).await;
+        assert_eq!((found.status, found.attempts, found.error), (status, attempts, error), "{outcome:?}");
+        let next = (status == Status::Retrying).then_some(due);
+        assert_eq!((found.completed_at, found.next_attempt_at), (status.is_final().then_some(at), next));
+        assert_eq!(found.output.as_deref(), Some(br#"{"made":1}"#.as_slice()));
+        assert_eq!(found.payload, tried.message.raw_body);
+        assert_eq!(
+            subject.trace(&tried.message.id).await.last().map(|last| last.stage.clone()),
+            Some("answered".into())
+        );
+    }
+    let events = subject.events(EventQuery::after(tenant(), begin)).await;
+    let of = |id| -> Vec<Status> {
+        events.iter().filter(|event| event.message.id == id).map(|event| event.message.status).collect()
+    };
+    assert_eq!(of(all[0].message.id.clone()), [Status::Received, Status::Delivered]);
+    assert_eq!(events.len(), 2 * all.len());
+    subject.log.retry(&tenant(), &all[2].message.id, None).await.expect("it is a dead letter");
+    assert_eq!(subject.claim_one(&flow).await.lease.message_id, all[2].message.id);
+
+    // All or none.
+    let (known, fresh) = (tried(Outcome::Delivered), tried(Outcome::Delivered));
+    subject.log.append_tried(vec![Arc::clone(&known)]).await.expect("it is taken");
+    let refused = subject.log.append_tried(vec![Arc::clone(&fresh), known]).await;
+    assert!(matches!(refused, Err(Error::Other(_))), "{refused:?}");
+    assert!(subject.log.get(&tenant(), &fresh.message.id).await.expect("the log reads").is_none());
     subject.close().await;
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn lock(
                 keys.extend(message.dedupe.iter().map(|dedupe| ("repeat ", flow, text(&dedupe.key))));
             }
             Work::Settle(change) => ended.extend(Some(change.seq).filter(|_| Change::ends_order(change))),
-            Work::Checkpoint(_) => {}
+            Work::AppendTried(_) | Work::Checkpoint(_) => {}
         }
     }
     run(conn, space, keys, ended).await

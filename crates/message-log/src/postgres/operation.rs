@@ -6,7 +6,8 @@ use kanat_model::id::{BootId, MessageId};
 use kanat_model::message::{Failure, Status};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{Appended, Claimed, Error, Lease, NewMessage, Outcome, Settled, Settlement, StepCheckpoint};
+use crate::tried::Row;
+use crate::{Appended, Claimed, Error, Lease, NewMessage, Outcome, Settled, Settlement, StepCheckpoint, trace};
 
 pub(super) type Reply = oneshot::Sender<Answer>;
 
@@ -18,6 +19,7 @@ pub(super) struct Operation {
 
 pub(super) enum Work {
     Append(Box<NewMessage>),
+    AppendTried(Vec<Row>),
     Checkpoint(Box<StepCheckpoint>),
     Settle(Box<Change>),
 }
@@ -57,6 +59,8 @@ pub(super) enum Problem {
 pub(super) enum Effect {
     Appended(Appended),
     Settled(Settled),
+    /// So many messages came in with their attempts.
+    Tried(u64),
     /// What the claimer now holds.
     Claimed(Vec<Claimed>),
 }
@@ -97,9 +101,14 @@ impl Work {
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Append(message) => message.size_bytes(),
+            Self::AppendTried(rows) => rows.iter().map(Row::size_bytes).sum(),
             Self::Checkpoint(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
         }
+    }
+
+    pub fn brings_messages(&self) -> bool {
+        matches!(self, Self::Append(_) | Self::AppendTried(_))
     }
 
     /// How many keys have to be locked for it. What has none may be written beside anything else.
@@ -107,7 +116,7 @@ impl Work {
         match self {
             Self::Append(message) => message.dedupe.len() + usize::from(message.ordering_key.is_some()),
             Self::Settle(change) => usize::from(change.ends_order()),
-            Self::Checkpoint(_) => 0,
+            Self::AppendTried(_) | Self::Checkpoint(_) => 0,
         }
     }
 
@@ -115,6 +124,7 @@ impl Work {
     pub fn events(&self) -> usize {
         match self {
             Self::Append(_) | Self::Settle(_) => 1,
+            Self::AppendTried(rows) => 2 * rows.len(),
             Self::Checkpoint(_) => 0,
         }
     }
@@ -123,6 +133,7 @@ impl Work {
     pub fn leaves_something(&self, effect: &Effect) -> bool {
         match self {
             Self::Append(_) => matches!(effect, Effect::Appended(Appended::Waiting)),
+            Self::AppendTried(rows) => rows.iter().any(|row| !row.status().is_final()),
             // The next of its key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
             Self::Checkpoint(_) => false,
@@ -134,12 +145,7 @@ impl Change {
     /// What a settlement asks for.
     pub fn settling(settlement: &Settlement) -> Result<Self, Error> {
         let Settlement { lease, at, attempt, outcome, output, failure, trace } = settlement;
-        let trace = if trace.is_empty() {
-            None
-        } else {
-            let text = serde_json::to_string(trace);
-            Some(text.map_err(|error| Error::Other(format!("a trace cannot be written: {error}")))?)
-        };
+        let trace = trace::text(trace)?;
         let (due_at, attempts, error) = match outcome {
             Outcome::Delivered | Outcome::Filtered => (None, Some(*attempt), Problem::Clear),
             Outcome::DeadLetter | Outcome::Discarded => {

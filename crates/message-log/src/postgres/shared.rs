@@ -83,6 +83,10 @@ impl Shared {
                 Effect::Settled(Settled::Done) => {
                     self.settled.fetch_add(1, Ordering::Relaxed);
                 }
+                Effect::Tried(messages) => {
+                    self.appended.fetch_add(*messages, Ordering::Relaxed);
+                    self.settled.fetch_add(*messages, Ordering::Relaxed);
+                }
                 Effect::Claimed(claimed) => {
                     let count = u64::try_from(claimed.len()).unwrap_or(0);
                     self.claimed.fetch_add(count, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use super::operation::{Effect, Operation, Work};
 use super::options::LockSpace;
 use super::sequence::{self, Taken};
 use super::witness::Witness;
-use super::{append, change, keys, step};
+use super::{append, change, keys, step, tried};
 use crate::Settled;
 
 /// Longest that a group may take, above what the database itself allows a statement.
@@ -107,9 +107,14 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec
     let mut checkpoints = Vec::new();
     let mut changes = Vec::new();
     let mut appends = Vec::new();
+    let mut tried = Vec::new();
     for (at, operation) in operations.iter().enumerate() {
         match &operation.work {
             Work::Append(message) => appends.push((at, message.as_ref())),
+            Work::AppendTried(rows) => {
+                effects[at] = Effect::Tried(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+                tried.extend(rows);
+            }
             Work::Checkpoint(checkpoint) => checkpoints.push((at, checkpoint.as_ref())),
             Work::Settle(change) => changes.push((at, change.as_ref())),
         }
@@ -123,6 +128,7 @@ async fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> Result<Vec
     for (at, appended) in append::append(tx, &appends).await? {
         effects[at] = Effect::Appended(appended);
     }
+    tried::append(tx, &tried).await?;
     Ok(effects)
 }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::doubt::{Doubt, Outcome};
 use super::failure::{Kind, outward, silent};
-use super::operation::{Answer, Effect, Operation, Work};
+use super::operation::{Answer, Effect, Operation};
 use super::options::{CONNECT_TIMEOUT, Connecting};
 use super::shared::{Change, Shared};
 use super::transaction::{self, Doubtful, Failed};
@@ -131,7 +131,7 @@ impl Writer {
             Kind::NoRoom => {
                 tracing::error!(error = %error, operations = batch.len(), "the message log has no room on its disk");
                 let (appends, rest): (Vec<_>, Vec<_>) =
-                    batch.into_iter().partition(|operation| matches!(operation.work, Work::Append(_)));
+                    batch.into_iter().partition(|operation| operation.work.brings_messages());
                 // What is accepted already must get on, and retention makes room: it is tried without the appends.
                 let retry = !appends.is_empty() && !rest.is_empty();
                 self.refuse(appends, &Error::Full);

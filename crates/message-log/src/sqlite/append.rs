@@ -20,7 +20,7 @@ INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, f
     traceparent)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18)";
 
-const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
+pub(super) const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
 
 const INSERT_KEY: &str = "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
 

@@ -144,7 +144,11 @@ impl State {
 impl Work {
     /// The end of a message: only the message's own place in memory waits for it to be written.
     fn can_wait(&self) -> bool {
-        matches!(self, Self::Settle(change) if change.is_final() && !change.ordered)
+        match self {
+            Self::Settle(change) => change.is_final() && !change.ordered,
+            Self::AppendTried(rows) => rows.iter().all(|row| row.status().is_final()),
+            _ => false,
+        }
     }
 }
 

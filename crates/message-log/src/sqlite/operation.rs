@@ -9,6 +9,7 @@ use kanat_model::message::{Failure, Status};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::inbox::Inbox;
+use crate::tried::Row;
 use crate::{
     Appended, Error, Exchange, Exchanged, Lease, NewMessage, Poll, PollClaim, PollClaimed, SavedPlan, SeenRecord,
     Settled, StepCheckpoint, Tenant,
@@ -23,6 +24,7 @@ pub(super) struct Operation {
 
 pub(super) enum Work {
     Append(Box<NewMessage>),
+    AppendTried(Vec<Row>),
     Checkpoint(Box<StepCheckpoint>),
     Settle(Box<Change>),
     Claim(Vec<Change>),
@@ -117,6 +119,8 @@ pub(super) enum Problem {
 pub(super) enum Effect {
     Appended(Appended),
     Settled(Settled),
+    /// So many messages came in with their attempts.
+    Tried(u64),
     /// What the claimer now holds.
     Claimed(Vec<Lease>),
     Polled(PollClaimed),
@@ -164,6 +168,7 @@ impl Work {
     pub fn size_bytes(&self) -> usize {
         match self {
             Self::Append(message) => message.size_bytes(),
+            Self::AppendTried(rows) => rows.iter().map(Row::size_bytes).sum(),
             Self::Checkpoint(checkpoint) => checkpoint.output.len(),
             Self::Settle(change) => change.size_bytes(),
             Self::SavePlans(plans) => plans.iter().map(|plan| plan.body.len()).sum(),

@@ -1,17 +1,12 @@
 //! What a settlement changes.
 
 use super::operation::{Change, Problem, nobody};
-use crate::{Error, Outcome, Settlement};
+use crate::{Error, Outcome, Settlement, trace};
 
 /// The change of state that a settlement asks for.
 pub(super) fn change(settlement: &Settlement) -> Result<Change, Error> {
     let Settlement { lease, at, attempt, outcome, output, failure, trace } = settlement;
-    let trace = if trace.is_empty() {
-        None
-    } else {
-        let text = serde_json::to_string(trace);
-        Some(text.map_err(|error| Error::Other(format!("a trace cannot be written: {error}")))?)
-    };
+    let trace = trace::text(trace)?;
     let (due_at, attempts, error) = match outcome {
         Outcome::Delivered | Outcome::Filtered => (None, Some(*attempt), Problem::Clear),
         Outcome::DeadLetter | Outcome::Discarded => {

@@ -66,6 +66,10 @@ impl Shared {
                 Effect::Settled(Settled::Done) => {
                     self.settled.fetch_add(1, Ordering::Relaxed);
                 }
+                Effect::Tried(messages) => {
+                    self.appended.fetch_add(*messages, Ordering::Relaxed);
+                    self.settled.fetch_add(*messages, Ordering::Relaxed);
+                }
                 Effect::Claimed(leases) => {
                     self.claimed.fetch_add(count(leases.len()), Ordering::Relaxed);
                 }
@@ -91,6 +95,7 @@ impl Work {
     fn leaves_something(&self, effect: &Effect) -> bool {
         match self {
             Self::Append(_) => matches!(effect, Effect::Appended(Appended::Waiting)),
+            Self::AppendTried(rows) => rows.iter().any(|row| !row.status().is_final()),
             // The next of its key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
             Self::Retry { .. } | Self::Discard { .. } | Self::OpenLease { .. } | Self::HandBack(_) => true,

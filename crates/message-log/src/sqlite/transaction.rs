@@ -5,7 +5,7 @@ use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
 
 use super::operation::{Effect, Operation, Work};
-use super::{append, change, lease, person, plan, poll, quota, retain, step};
+use super::{append, change, lease, person, plan, poll, quota, retain, step, tried};
 use crate::{Lease, NewMessage, Settled};
 
 /// A transaction under way.
@@ -99,6 +99,7 @@ fn settles(operations: &[Operation]) -> usize {
 
 fn single(tx: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
+        Work::AppendTried(rows) => tried::append(tx, rows),
         Work::Retry { tenant, id, flow_version } => person::retry(tx, tenant, id, *flow_version),
         Work::Discard { tenant, id } => person::discard(tx, tenant, id),
         Work::OpenLease { owner, node, ttl_ms } => lease::open(tx, owner, node, *ttl_ms),

@@ -78,7 +78,7 @@ impl Writer {
             Kind::NoRoom => {
                 tracing::error!(error = %error, operations = batch.len(), "the message log has no room on its disk");
                 let (appends, rest): (Vec<_>, Vec<_>) =
-                    batch.into_iter().partition(|operation| matches!(operation.work, Work::Append(_)));
+                    batch.into_iter().partition(|operation| operation.work.brings_messages());
                 // What is accepted already must get on, and retention makes room: these are tried without the appends.
                 let retry = !appends.is_empty() || rest.len() > 1;
                 for operation in appends {
@@ -131,6 +131,10 @@ impl Writer {
 }
 
 impl Work {
+    fn brings_messages(&self) -> bool {
+        matches!(self, Self::Append(_) | Self::AppendTried(_))
+    }
+
     /// It cannot be part of a transaction.
     fn stands_alone(&self) -> bool {
         matches!(self, Self::Shrink { .. } | Self::Truncate | Self::Close)

@@ -11,7 +11,7 @@ use super::Place;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, change, claim, events, keys, lease, list, person, plan, poll, quota, read, retain, step, witness,
+    append, change, claim, events, keys, lease, list, person, plan, poll, quota, read, retain, step, tried, witness,
 };
 use crate::{Cursor, EventQuery, Filter, Position, Tenant};
 
@@ -70,6 +70,7 @@ async fn no_statement_reads_a_whole_table() {
         append::FIND_DUPLICATES,
         append::INSERT,
         append::INSERT_KEYS,
+        tried::INSERT,
         change::ADVANCE,
         change::CHANGE,
         claim::BODIES,

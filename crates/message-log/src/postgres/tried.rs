@@ -1,0 +1,92 @@
+//! New messages together with their first attempts, many at a time.
+
+use kanat_model::id::MessageId;
+use kanat_model::message::{Failure, Status};
+
+use super::append::each;
+use super::text::{optional, text};
+use super::transaction::Transaction;
+use super::witness::Witness;
+use crate::tried::Row;
+
+pub(super) const INSERT: &str = "
+WITH v AS (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+        $8::bigint[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
+        $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[], $21::text[], $22::text[], $23::text[],
+        $24::bytea[], $25::bytea[], $26::bytea[], $27::bytea[], $28::text[])
+        AS v(seq, event, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status, due_at,
+            attempts, max_attempts, error_kind, error_message, error_field, error_expression, received_at, at,
+            completed_at, replay_of, batch_id, traceparent, raw_body, payload, request, output, trace)
+), bodies AS (
+    INSERT INTO bodies (seq, raw_body, payload, request) SELECT v.seq, v.raw_body, v.payload, v.request FROM v
+), transitions AS (
+    INSERT INTO transitions (message, seq, at, status, attempts, due_at, error_kind, error_message, error_field,
+        error_expression, output, trace)
+    SELECT v.seq, v.event, v.at, v.status, v.attempts, v.due_at, v.error_kind, v.error_message, v.error_field,
+        v.error_expression, v.output, v.trace
+    FROM v
+)
+INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
+    accepted_as, owner, due_at, attempts, max_attempts, granted_attempts, error_kind, error_message, error_field,
+    error_expression, received_at, completed_at, replay_of, batch_id, traceparent)
+SELECT v.seq, v.event, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version, v.trigger_kind,
+    v.status, $29, '', v.due_at, v.attempts, v.max_attempts, v.max_attempts, v.error_kind, v.error_message,
+    v.error_field, v.error_expression, v.received_at, v.completed_at, v.replay_of, v.batch_id, v.traceparent
+FROM v";
+
+/// A row and its two events: that the message came in, and what its attempt came to.
+struct Numbered<'r> {
+    seq: i64,
+    event: i64,
+    row: &'r Row,
+}
+
+pub(super) async fn append(tx: &mut Transaction<'_>, rows: &[&Row]) -> Result<(), sqlx::Error> {
+    let mut numbered = Vec::with_capacity(rows.len());
+    for &row in rows {
+        numbered.push(Numbered { seq: tx.next_seq()?, event: tx.next_seq()?, row });
+    }
+    let Some(first) = numbered.first() else { return Ok(()) };
+    tx.witness = Some(Witness::Message { seq: first.seq, id: first.row.message().id.clone() });
+    let rows = &numbered;
+    sqlx::query(INSERT)
+        .bind(each(rows, |n| n.seq))
+        .bind(each(rows, |n| n.event))
+        .bind(each(rows, |n| text(n.row.message().id.as_str())))
+        .bind(each(rows, |n| text(n.row.message().account_id.as_str())))
+        .bind(each(rows, |n| text(n.row.message().environment_id.as_str())))
+        .bind(each(rows, |n| text(n.row.message().flow_id.as_str())))
+        .bind(each(rows, |n| text(&n.row.message().flow_name)))
+        .bind(each(rows, |n| i64::from(n.row.message().flow_version)))
+        .bind(each(rows, |n| n.row.message().trigger.as_str()))
+        .bind(each(rows, |n| n.row.status().as_str()))
+        .bind(each(rows, |n| n.row.due_at()))
+        .bind(each(rows, |n| i64::from(n.row.attempts())))
+        .bind(each(rows, |n| i64::from(n.row.message().max_attempts.max(1))))
+        .bind(each(rows, |n| n.failure().map(|failure| failure.kind.as_str())))
+        .bind(each(rows, |n| optional(n.failure().map(|failure| failure.message.as_str()))))
+        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.field.as_deref()))))
+        .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.expression.as_deref()))))
+        .bind(each(rows, |n| n.row.message().received_at.as_millis()))
+        .bind(each(rows, |n| n.row.at()))
+        .bind(each(rows, |n| n.row.completed_at()))
+        .bind(each(rows, |n| optional(n.row.message().replay_of.as_ref().map(MessageId::as_str))))
+        .bind(each(rows, |n| optional(n.row.message().batch_id.as_deref())))
+        .bind(each(rows, |n| optional(n.row.message().traceparent.as_deref())))
+        .bind(each(rows, |n| n.row.message().raw_body.as_ref()))
+        .bind(each(rows, |n| n.row.message().payload.as_deref()))
+        .bind(each(rows, |n| n.row.message().request.as_ref()))
+        .bind(each(rows, |n| n.row.output()))
+        .bind(each(rows, |n| n.row.trace.as_deref()))
+        .bind(Status::Received.as_str())
+        .execute(&mut *tx.conn)
+        .await?;
+    Ok(())
+}
+
+impl<'r> Numbered<'r> {
+    fn failure(&self) -> Option<&'r Failure> {
+        self.row.failure()
+    }
+}
