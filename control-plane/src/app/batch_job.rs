@@ -12,7 +12,7 @@ use kanat_model::id::{BatchJobId, FlowId};
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
-use kanat_store::batch_job::record::{self, Failed};
+use kanat_store::batch_job::record::{self, Failed, Left};
 use kanat_store::batch_job::{self, BatchJob};
 
 use crate::app::{App, Caller};
@@ -66,13 +66,26 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
         let status = former.status.as_str();
         return Err(Error::precondition(format!("a batch job that is {status} and has not ended cannot be retried")));
     }
-    if former.failed == 0 {
-        return Err(Error::precondition("no record of the batch job failed: there is nothing to retry"));
+    // A second retry of the same records would make second messages of them.
+    if let Some(retry) = batch_job::retry_of(&mut tx, id).await? {
+        let message = format!("the batch job was retried already, by {retry}: retry that one");
+        return Err(Error::precondition(message));
     }
     check_flow(&mut tx, caller, &former.flow_id).await?;
+    // Nobody else goes on with what a cancelled retry did not begin.
+    let left = match former.status {
+        Status::Cancelled if former.retry_of.is_some() => Left::FailedAndPending,
+        Status::Queued | Status::Running | Status::Completed | Status::CompletedWithErrors | Status::Cancelled => {
+            Left::Failed
+        }
+    };
     let job = job(caller, former.flow_id, former.failed, former.concurrency, Some(former.id));
+    let total = u32::try_from(record::copy(&mut tx, id, &job.id, left).await?).unwrap_or(u32::MAX);
+    if total == 0 {
+        return Err(Error::precondition("no record of the batch job failed: there is nothing to retry"));
+    }
+    let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
-    record::copy_failed(&mut tx, id, &job.id).await?;
     tx.commit().await?;
     Ok(job)
 }

@@ -79,11 +79,13 @@ pub async fn update(
     let mut schedule = existing(&mut tx, caller, id).await?;
     if_match.check(schedule.revision)?;
     let before = schedule.clone();
-    if let Some(text) = update.cron_expression {
-        schedule.cron_expression = cron("cron_expression", &text)?.as_str().to_owned();
+    let cron = update.cron_expression.map(|text| cron("cron_expression", &text)).transpose();
+    let zone = update.timezone.map(|name| zone("timezone", &name).map(|_| name)).transpose();
+    let (cron, zone) = both(cron, zone)?;
+    if let Some(cron) = cron {
+        schedule.cron_expression = cron.as_str().to_owned();
     }
-    if let Some(name) = update.timezone {
-        zone("timezone", &name)?;
+    if let Some(name) = zone {
         schedule.timezone = name;
     }
     schedule.enabled = update.enabled.unwrap_or(schedule.enabled);
@@ -120,8 +122,9 @@ pub async fn trigger(
 
 /// The times at which an expression is due.
 pub fn preview(preview: &Preview) -> Result<Vec<Timestamp>, Error> {
-    let cron = cron("cronExpression", &preview.cron_expression)?;
-    let zone = preview.timezone.as_deref().map_or(Ok(TimeZone::UTC), |name| zone("timezone", name))?;
+    let cron = cron("cronExpression", &preview.cron_expression);
+    let zone = preview.timezone.as_deref().map_or(Ok(TimeZone::UTC), |name| zone("timezone", name));
+    let (cron, zone) = both(cron, zone)?;
     let after = match preview.after.as_deref() {
         None => Timestamp::now(),
         Some(text) => Timestamp::parse(text)
@@ -176,6 +179,18 @@ fn next_run(schedule: &Schedule, now: Timestamp) -> Result<Option<Timestamp>, Er
 /// Expression and zone, as they were checked when they were written.
 fn parsed(schedule: &Schedule) -> Result<(CronExpression, TimeZone), Error> {
     Ok((cron("cron_expression", &schedule.cron_expression)?, zone("timezone", &schedule.timezone)?))
+}
+
+/// What is wrong with one, or with both at once.
+fn both<C, Z>(cron: Result<C, Error>, zone: Result<Z, Error>) -> Result<(C, Z), Error> {
+    match (cron, zone) {
+        (Ok(cron), Ok(zone)) => Ok((cron, zone)),
+        (Err(cron), Err(zone)) => {
+            let details = cron.details.into_iter().chain(zone.details).collect();
+            Err(Error::invalid(format!("{}; {}", cron.message, zone.message), details))
+        }
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+    }
 }
 
 fn cron(field: &str, text: &str) -> Result<CronExpression, Error> {

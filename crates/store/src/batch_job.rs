@@ -87,6 +87,15 @@ pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &BatchJobId) -> R
     row.as_ref().map(read).transpose()
 }
 
+const HOLD: &str = "UPDATE batch_job SET total = total WHERE id = $1";
+const RETRY: &str = "SELECT id FROM batch_job WHERE retry_of = $1 ORDER BY id LIMIT 1";
+
+/// The job that retries this one, where there is one. Nobody else makes one before the transaction ends.
+pub async fn retry_of(db: &mut Db, id: &BatchJobId) -> Result<Option<BatchJobId>, Error> {
+    sqlx::query(HOLD).bind(id.as_str()).execute(&mut *db).await?;
+    sqlx::query(RETRY).bind(id.as_str()).fetch_optional(db).await?.map(|row| row.id("id")).transpose()
+}
+
 const COUNT: &str = "SELECT COUNT(*) AS total FROM batch_job WHERE environment_id = $1 AND ($2 = '' OR flow_id = $2)";
 const LIST: &str =
     select!("WHERE environment_id = $1 AND ($2 = '' OR flow_id = $2) ORDER BY id DESC LIMIT $3 OFFSET $4");

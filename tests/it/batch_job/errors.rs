@@ -57,12 +57,20 @@ async fn failed_records_are_listed_with_their_reason_and_tried_again_in_a_job_of
     healed.store(true, Ordering::SeqCst);
     let retry = app.api.post(&format!("/api/v1/batch-jobs/{id}/retry"), &json!({})).await.expect(202);
     assert_eq!((&retry["retryOf"], &retry["total"], &retry["concurrency"]), (&json!(id), &json!(4), &json!(4)));
+    let again = app.api.post(&format!("/api/v1/batch-jobs/{id}/retry"), &json!({})).await;
+    assert!(again.text.contains(retry["id"].as_str().unwrap()), "{}", again.text);
+    again.expect_error(400, "FAILED_PRECONDITION");
     let done = finished(&app.api, retry["id"].as_str().unwrap()).await;
     assert_eq!(
         (&done["succeeded"], &done["failed"]),
         (&json!(3), &json!(1)),
         "the record without a number fails again"
     );
+    let path = |id: &serde_json::Value| format!("/api/v1/batch-jobs/{}/retry", id.as_str().unwrap());
+    app.api.post(&path(&json!(id)), &json!({})).await.expect_error(400, "FAILED_PRECONDITION");
+    let once_more = app.api.post(&path(&retry["id"]), &json!({})).await.expect(202);
+    assert_eq!((&once_more["retryOf"], &once_more["total"]), (&retry["id"], &json!(1)));
+    assert_eq!(target.received().iter().filter(|received| received.json()["n"] == 3).count(), 3, "once more, in one retry");
 }
 
 #[tokio::test]

@@ -21,6 +21,9 @@ async fn a_field_left_out_stays_and_a_wrong_one_changes_nothing() {
         let refused = app.api.put(&path, &body).await;
         assert_eq!(refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"], field, "{body}");
     }
+    let both = app.api.put(&path, &json!({"cron_expression": "* * *", "timezone": "Mars/Base"})).await;
+    let details = both.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!((&details[0]["field"], &details[1]["field"]), (&json!("cron_expression"), &json!("timezone")));
     assert_eq!(app.api.get(&path).await.expect(200), before);
 
     let put =

@@ -73,11 +73,23 @@ pub async fn delete(db: &mut Db, job: &BatchJobId) -> Result<(), Error> {
 
 const COPY: &str = "INSERT INTO batch_record (job_id, position, state, payload) \
     SELECT $2, ROW_NUMBER() OVER (ORDER BY position) - 1, 'pending', payload FROM batch_record \
-    WHERE job_id = $1 AND state = 'failed'";
+    WHERE job_id = $1 AND (state = 'failed' OR state = $3)";
 
-/// Makes the failed records of one job those of another; says how many.
-pub async fn copy_failed(db: &mut Db, from: &BatchJobId, to: &BatchJobId) -> Result<u64, Error> {
-    Ok(sqlx::query(COPY).bind(from.as_str()).bind(to.as_str()).execute(db).await?.rows_affected())
+/// Records of a job that another one takes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    Failed,
+    /// Those that never began too.
+    FailedAndPending,
+}
+
+/// Makes such records of one job those of another; says how many.
+pub async fn copy(db: &mut Db, from: &BatchJobId, to: &BatchJobId, left: Left) -> Result<u64, Error> {
+    let other = match left {
+        Left::Failed => "failed",
+        Left::FailedAndPending => "pending",
+    };
+    Ok(sqlx::query(COPY).bind(from.as_str()).bind(to.as_str()).bind(other).execute(db).await?.rows_affected())
 }
 
 const COUNT_STARTED: &str = "SELECT COUNT(*) AS total FROM batch_record WHERE job_id = $1 AND state = 'started'";
