@@ -70,7 +70,11 @@ async fn failed_records_are_listed_with_their_reason_and_tried_again_in_a_job_of
     app.api.post(&path(&json!(id)), &json!({})).await.expect_error(400, "FAILED_PRECONDITION");
     let once_more = app.api.post(&path(&retry["id"]), &json!({})).await.expect(202);
     assert_eq!((&once_more["retryOf"], &once_more["total"]), (&retry["id"], &json!(1)));
-    assert_eq!(target.received().iter().filter(|received| received.json()["n"] == 3).count(), 3, "once more, in one retry");
+    assert_eq!(
+        target.received().iter().filter(|received| received.json()["n"] == 3).count(),
+        3,
+        "once more, in one retry"
+    );
 }
 
 #[tokio::test]
