@@ -5,6 +5,7 @@
 //! brings it, environment by environment, from what it holds to that set, as [`peer`] decides. Several control planes may
 //! work on one database: [`follow`] hears of what the others publish, and [`others`] of the nodes that they serve.
 
+pub mod asking;
 pub mod export;
 pub mod feed;
 pub mod follow;
@@ -20,6 +21,7 @@ pub mod set;
 pub mod source;
 pub mod written;
 
+pub use asking::Observation;
 pub use hub::{Applied, Hub};
 pub use nodes::{Node, Version};
 pub use service::PlanStreams;

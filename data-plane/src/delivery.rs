@@ -26,6 +26,7 @@ use kanat_script::{Caller, Pool, Scripts};
 
 use crate::observed::Observer;
 use crate::pipeline::{Bounds, Budget, Reservation};
+use crate::plans::Plans;
 use crate::work::Work;
 pub(crate) use answer::{Answered, Answering};
 use call::Called;
@@ -66,6 +67,8 @@ pub(crate) struct Tools<'a> {
     pub scripts: &'a dyn Scripts,
     pub adapters: &'a Pool,
     pub client: &'a Client,
+    /// Where another access token comes from.
+    pub plans: &'a Plans,
     /// What connectors are given.
     pub bounds: &'a Bounds,
     /// For the outputs of steps.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use kanat_catalog::shape::Shape;
 use kanat_model::id::EnvironmentId;
 use kanat_proto::node::v1 as wire;
+use tokio::sync::Notify;
 
 /// Endpoints that are looked at between two reports.
 const MAX_ENDPOINTS: usize = 500;
@@ -25,6 +26,8 @@ const FEWEST_CALLS: u64 = 5;
 #[derive(Debug, Default)]
 pub struct Observed {
     connectors: Mutex<HashMap<Connector, Seen>>,
+    /// Woken when something does not wait for its time.
+    urgent: Notify,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +41,8 @@ struct Seen {
     calls: u64,
     failures: u64,
     endpoints: HashMap<String, Shape>,
+    /// SHA-256 of an access token that was refused.
+    refused_token: Vec<u8>,
 }
 
 /// The connectors of one environment, for who calls them.
@@ -61,6 +66,12 @@ impl Observer<'_> {
             seen.calls += 1;
             seen.failures += u64::from(ended == Ended::Failed);
         });
+    }
+
+    /// An access token of an instance was refused before its end; `hash` is its SHA-256. It is told at once.
+    pub fn token_refused(&self, instance: &str, hash: Vec<u8>) {
+        self.observed.with(self.environment, instance, |seen, _| seen.refused_token = hash);
+        self.observed.urgent.notify_one();
     }
 
     /// An endpoint of an instance has answered well. Whether the body is JSON is looked at here.
@@ -89,7 +100,12 @@ impl Observed {
         let told: Vec<_> = connectors.iter_mut().filter_map(|(connector, seen)| seen.take(connector)).collect();
         connectors.retain(|_, seen| seen.calls > 0);
         drop(connectors);
-        (!told.is_empty()).then_some(wire::Observed { connectors: told })
+        (!told.is_empty()).then_some(wire::Observed { connectors: told, nonce: 0 })
+    }
+
+    /// Waits until there is something that is to be told at once.
+    pub async fn urgent(&self) {
+        self.urgent.notified().await;
     }
 
     /// What `of` makes of what was seen of an instance, and of whether there is room for another endpoint. None when
@@ -113,12 +129,14 @@ impl Seen {
         } else {
             (0, 0)
         };
-        (calls > 0 || !endpoints.is_empty()).then(|| wire::ObservedConnector {
+        let refused_token = std::mem::take(&mut self.refused_token);
+        (calls > 0 || !endpoints.is_empty() || !refused_token.is_empty()).then(|| wire::ObservedConnector {
             environment_id: connector.environment_id.clone(),
             instance_id: connector.instance_id.clone(),
             calls,
             failures,
             endpoints,
+            refused_token,
         })
     }
 }

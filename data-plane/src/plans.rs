@@ -5,6 +5,7 @@ pub mod apply;
 pub mod client;
 pub mod environment;
 pub mod last_good;
+mod renewal;
 pub mod snapshot;
 pub mod versions;
 
@@ -17,6 +18,8 @@ use kanat_model::id::FlowId;
 use crate::observed::Observed;
 pub use client::{Client, Fallback, PlanClient, Remote};
 pub use environment::Environment;
+use renewal::Refusals;
+pub(crate) use renewal::Renewed;
 pub use snapshot::{Flow, Snapshot};
 use versions::Versions;
 
@@ -30,6 +33,8 @@ struct Shared {
     current: ArcSwap<Snapshot>,
     versions: Versions,
     observed: Observed,
+    /// Access tokens of late that were refused.
+    refusals: Refusals,
 }
 
 /// A version of a flow as a message needs it.
@@ -44,7 +49,8 @@ impl Plans {
     /// No plans yet; older versions of flows come from `log`.
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
         let (current, versions) = (ArcSwap::default(), Versions::new(log));
-        Self { shared: Arc::new(Shared { current, versions, observed: Observed::default() }) }
+        let (observed, refusals) = (Observed::default(), Refusals::default());
+        Self { shared: Arc::new(Shared { current, versions, observed, refusals }) }
     }
 
     /// What connectors are seen to do, for the control plane to be told.

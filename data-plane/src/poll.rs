@@ -2,7 +2,9 @@
 //! takes from there. Who polls for a flow, and what a poll remembers, is in the log too: a node goes on where a dead one
 //! stopped. Nothing here knows lanes or targets.
 
+mod answer;
 mod cycle;
+mod find;
 mod hold;
 mod link;
 mod page;
@@ -213,7 +215,8 @@ impl Poller {
         let log = self.log.as_ref();
         let observer = Observer { observed: self.plans.observed(), environment: &runnable.flow.environment_id };
         let (outbound, bounds) = (&self.outbound, self.bounds.as_ref());
-        let cycle = Cycle { log, outbound, bounds, runnable, instance, poll, hold, requests, observer };
+        let plans = &self.plans;
+        let cycle = Cycle { log, plans, outbound, bounds, runnable, instance, poll, hold, requests, observer };
         let done = cycle.run(state, progress, place).await;
         if done.is_ok()
             && !poll.record_id.is_empty()

@@ -2,6 +2,7 @@
 
 mod examples;
 mod faults;
+mod memory;
 mod origin;
 mod provider;
 mod strategies;

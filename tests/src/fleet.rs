@@ -184,7 +184,7 @@ impl Node {
                     self.take_delta(delta);
                     nonce
                 }
-                Some(In::Welcome(_) | In::Heartbeat(_) | In::Drain(_)) | None => continue,
+                Some(In::Welcome(_) | In::Heartbeat(_) | In::Drain(_) | In::ObservedRequest(_)) | None => continue,
             };
             let held = self.held.clone().expect("what was taken is held");
             let ack = Ack {

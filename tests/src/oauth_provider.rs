@@ -99,6 +99,11 @@ impl OauthProvider {
         lock(&self.state).renewal = renewal;
     }
 
+    /// The access token of the day is good no more.
+    pub fn revoke(&self) {
+        lock(&self.state).access.clear();
+    }
+
     /// The access token of the day.
     pub fn access_token(&self) -> String {
         lock(&self.state).access.clone()
@@ -120,7 +125,11 @@ impl State {
         }
         let authorized =
             !self.access.is_empty() && request.header("authorization") == format!("Bearer {}", self.access);
-        if authorized { answer(200, &json!({"ok": true})) } else { answer(401, &json!({"error": "invalid_token"})) }
+        if authorized {
+            answer(200, &json!({"ok": true, "data": [{"id": 1}]}))
+        } else {
+            answer(401, &json!({"error": "invalid_token"}))
+        }
     }
 
     fn token(&mut self, body: &[u8]) -> Reply {

@@ -211,11 +211,12 @@ pub async fn instance(app: &App, db: &mut Db, caller: &Caller, id: &InstanceId) 
 
 /// An instance as calls use it, with its access token where it has one; inside, why it no longer fits its entry.
 async fn ready(app: &App, db: &mut Db, row: &ConnectorInstance) -> Result<Result<Instance, String>, Error> {
-    let config = Value::Object(config(app, row)?).to_string();
-    let token = oauth::access_token(app, db, &row.id).await?;
+    let config = config(app, row)?;
+    let token = oauth::access_token(app, db, row, &config).await?;
+    let config = Value::Object(config).to_string();
     let made = Instance::new(row.id.as_str(), row.name.as_str(), &row.catalog_id, &config);
     Ok(made.and_then(|instance| match token {
-        Some(token) => instance.with_access_token(token.expose()),
+        Some(token) => instance.with_access_token(token),
         None => Ok(instance),
     }))
 }
@@ -273,13 +274,17 @@ async fn publish(
     instance: &ConnectorInstance,
     config: String,
 ) -> Result<(), Error> {
-    let token = oauth::access_token(app, change.db(), &instance.id).await?;
+    let values: Config = serde_json::from_str(&config).unwrap_or_default();
+    let token = oauth::access_token(app, change.db(), instance, &values).await?;
+    let ends_at = token.as_ref().and_then(|token| token.ends_at);
     let body = plan::ConnectorInstance {
         id: instance.id.as_str().to_owned(),
         name: instance.name.clone(),
         catalog_id: instance.catalog_id.clone(),
         config,
-        access_token: token.map(|token| token.expose().clone()).unwrap_or_default(),
+        access_token_ends_at: ends_at.map(Timestamp::as_millis).unwrap_or_default(),
+        access_token_renewable: token.as_ref().is_some_and(|token| token.renewable),
+        access_token: token.map(|token| token.text).unwrap_or_default(),
     };
     change.put(Kind::ConnectorInstance, instance.id.as_str(), &body).await
 }

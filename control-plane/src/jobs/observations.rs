@@ -11,11 +11,19 @@ use kanat_store::connector_instance;
 use tokio::sync::mpsc;
 
 use crate::app::App;
-use crate::app::connector::{health, schemas};
+use crate::app::connector::{health, oauth, schemas};
+use crate::push::Observation as Told;
 
 /// Runs for ever. What cannot be written is gone: nodes will see it again.
-pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<ObservedConnector>) {
-    while let Some(connector) = observed.recv().await {
+pub async fn run(app: Arc<App>, mut observed: mpsc::Receiver<Told>) {
+    while let Some(told) = observed.recv().await {
+        let connector = match told {
+            Told::Connector(connector) => connector,
+            Told::Answered { node, nonce } => {
+                app.hub.taken_up(node, nonce);
+                continue;
+            }
+        };
         let id = connector.instance_id.clone();
         if let Err(error) = take_up(&app, connector).await {
             tracing::warn!(instance.id = id, %error, "what was seen of a connector cannot be written down");
@@ -34,6 +42,9 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
         let (calls, failures) = (seen.calls, seen.failures.min(seen.calls));
         let reason = format!("{failures} of {calls} calls of flows failed");
         health::observe(&mut tx, &id, Observation::Traffic { calls, failures }, &reason).await?;
+    }
+    if !seen.refused_token.is_empty() {
+        oauth::refused(app, &mut tx, &id, &seen.refused_token).await?;
     }
     for endpoint in seen.endpoints {
         // A newer build may tell shapes that this one cannot read.

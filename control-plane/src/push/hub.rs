@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, NodeId};
-use kanat_proto::node::v1::ObservedConnector;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::asking::{Asking, Observation};
 use super::feed::Feed;
 use super::follow;
 use super::nodes::{Node, Nodes, Status, Version};
@@ -55,8 +55,9 @@ pub struct Hub {
     /// Woken when a feed has another set.
     sets: watch::Sender<()>,
     snapshots: Semaphore,
-    observed: mpsc::Sender<ObservedConnector>,
-    observations: Mutex<Option<mpsc::Receiver<ObservedConnector>>>,
+    observed: mpsc::Sender<Observation>,
+    observations: Mutex<Option<mpsc::Receiver<Observation>>>,
+    pub(super) asking: Asking,
 }
 
 impl Hub {
@@ -76,19 +77,20 @@ impl Hub {
             snapshots: Semaphore::new(SNAPSHOTS),
             observed,
             observations: Mutex::new(Some(observations)),
+            asking: Asking::default(),
         });
         hub.tasks.spawn(follow::run(Arc::clone(&hub)));
         hub
     }
 
     /// What nodes have seen connectors do, for the one who takes it up; none when somebody does already.
-    pub fn observations(&self) -> Option<mpsc::Receiver<ObservedConnector>> {
+    pub fn observations(&self) -> Option<mpsc::Receiver<Observation>> {
         self.observations.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Hands on what a node has seen. What finds no room is dropped: nodes will see it again.
-    pub(super) fn observe(&self, connector: ObservedConnector) {
-        let _ = self.observed.try_send(connector);
+    pub(super) fn observe(&self, observation: Observation) {
+        let _ = self.observed.try_send(observation);
     }
 
     /// Says that `environment` reached `generation`; nodes get it once a burst of changes has passed.

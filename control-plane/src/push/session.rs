@@ -15,13 +15,15 @@ use kanat_plan_stream::{HEARTBEAT, SILENCE, Schemas};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::{
-    ControlMessage, Delta, Drain, Heartbeat, Hello, NodeMessage, SnapshotBegin, SnapshotChunk, SnapshotEnd, Welcome,
+    ControlMessage, Delta, Drain, Heartbeat, Hello, NodeMessage, ObservedRequest, SnapshotBegin, SnapshotChunk,
+    SnapshotEnd, Welcome,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
+use super::asking::Observation;
 use super::hub::Hub;
 use super::nodes::{self, Node, Running, Seat};
 use super::peer::{Answered, Peer, Push, PushKind, Tables};
@@ -134,6 +136,8 @@ impl Session {
         let mut environments = self.hub.environments.subscribe();
         environments.borrow_and_update();
         let mut drain_wishes = seat.drain_wishes();
+        let mut questions = self.hub.asking.questions();
+        questions.borrow_and_update();
         let mut heartbeat = interval(HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Some(welcome) = self.welcome.take() {
@@ -161,6 +165,10 @@ impl Session {
                     let within = drain_wishes.borrow_and_update().unwrap_or_default();
                     let deadline_seconds = u32::try_from(within.as_secs()).unwrap_or(u32::MAX);
                     self.send(Out::Drain(Drain { deadline_seconds })).await?;
+                }
+                Ok(()) = questions.changed() => {
+                    let nonce = *questions.borrow_and_update();
+                    self.send(Out::ObservedRequest(ObservedRequest { nonce })).await?;
                 }
                 _ = environments.changed() => self.serve_others(seat).await?,
                 _ = heartbeat.tick() => self.send(Out::Heartbeat(Heartbeat::default())).await?,
@@ -288,7 +296,10 @@ impl Session {
                 // A node tells of the environments that it serves, and of no other.
                 let served = |id: &str| self.lines.contains_key(&EnvironmentId::from(id));
                 let connectors = observed.connectors.into_iter().filter(|seen| served(&seen.environment_id));
-                connectors.for_each(|seen| self.hub.observe(seen));
+                connectors.for_each(|seen| self.hub.observe(Observation::Connector(seen)));
+                if observed.nonce > 0 {
+                    self.hub.observe(Observation::Answered { node: self.node.id.clone(), nonce: observed.nonce });
+                }
                 Ok(())
             }
             // It has finished what it had, and goes.

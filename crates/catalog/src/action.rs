@@ -208,6 +208,11 @@ impl Action {
         self.headers.iter().flat_map(|(_, text)| placeholders(text))
     }
 
+    /// The param that is the whole path, where the action is for any path.
+    pub fn open_path(&self) -> Option<&str> {
+        self.path.strip_prefix("/{+").and_then(|rest| rest.strip_suffix('}'))
+    }
+
     fn fill_path(&self, params: &mut Params) -> Result<String, ParamError> {
         let filled = fill(&self.path, |name| match name.strip_prefix('+') {
             Some(name) => text::path(name, params.value(name)),

@@ -1,9 +1,12 @@
 //! An instance of an entry, ready to build requests: its URL, its fixed headers, its credentials.
 
+mod token;
+
 use std::fmt;
 
 use base64::Engine;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use kanat_model::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::Url;
@@ -11,7 +14,8 @@ use url::Url;
 use crate::auth::Auth;
 use crate::base_url;
 use crate::entry::Entry;
-use crate::redact::is_secret_header;
+use crate::redact::is_plain_header;
+pub use token::AccessToken;
 
 /// A configured connector. Its `Debug` shows no config.
 #[derive(Clone)]
@@ -25,6 +29,8 @@ pub struct Instance {
     /// Those of the entry, for requests that lack them.
     default_headers: HeaderMap,
     credentials: Credentials,
+    /// Of an instance with OAuth2 that is connected.
+    token: Option<AccessToken>,
     secrets: Vec<String>,
     limits: Limits,
 }
@@ -82,6 +88,7 @@ impl Instance {
             headers: config.headers()?,
             default_headers: config.default_headers()?,
             credentials,
+            token: None,
             secrets: config.secrets(derived),
             limits: config.limits(),
         })
@@ -89,13 +96,14 @@ impl Instance {
 
     /// The instance with the access token that its OAuth2 client holds, which is its credential from then on and stands
     /// in its config as `access_token`.
-    pub fn with_access_token(mut self, token: &str) -> Result<Self, String> {
+    pub fn with_access_token(mut self, token: AccessToken) -> Result<Self, String> {
         let mut config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
-        config.insert("access_token".to_owned(), token.into());
+        config.insert("access_token".to_owned(), token.text.as_str().into());
         self.config_json = Value::Object(config).to_string().into_bytes().into();
-        self.credentials = in_header(header::AUTHORIZATION, format!("Bearer {token}"))?.0;
-        self.secrets.push(token.to_owned());
+        self.credentials = in_header(header::AUTHORIZATION, format!("Bearer {}", token.text))?.0;
+        self.secrets.push(token.text.clone());
         in_order_of_masking(&mut self.secrets);
+        self.token = Some(token);
         Ok(self)
     }
 
@@ -124,26 +132,40 @@ impl Instance {
         self.base_url.as_str()
     }
 
+    /// The path of that.
+    pub fn base_path(&self) -> &str {
+        self.base_url.path()
+    }
+
     /// What it takes from all flows together: the config's bounds, else its provider's.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Errors when there are no credentials to make a call with: nobody has connected it, or its provider has not answered.
-    pub fn check_connected(&self) -> Result<(), String> {
-        match self.credentials {
-            Credentials::Missing => {
-                let name = &self.name;
+    /// The access token that it holds, where it is connected by OAuth2.
+    pub fn access_token(&self) -> Option<&AccessToken> {
+        self.token.as_ref()
+    }
+
+    /// Errors when there are no credentials to make a call with: nobody has connected it, its provider has not answered, or
+    /// its access token has ended and there is no other yet.
+    pub fn check_connected(&self, now: Timestamp) -> Result<(), String> {
+        let name = &self.name;
+        match (&self.credentials, &self.token) {
+            (Credentials::Missing, _) => {
                 Err(format!("the connector {name:?} has no access token: connect it by OAuth2 first"))
             }
-            Credentials::None | Credentials::Header(..) | Credentials::Query { .. } => Ok(()),
+            (_, Some(token)) if token.has_ended(now) => {
+                Err(format!("the access token of the connector {name:?} has ended, and no new one has come"))
+            }
+            (Credentials::None | Credentials::Header(..) | Credentials::Query { .. }, _) => Ok(()),
         }
     }
 
     /// The URL of a rendered endpoint, a path and maybe a query, under the base URL. Errors when it would leave it, and
     /// when there are no credentials to call it with.
-    pub fn request_url(&self, endpoint: &str) -> Result<Url, String> {
-        self.check_connected()?;
+    pub fn request_url(&self, endpoint: &str, now: Timestamp) -> Result<Url, String> {
+        self.check_connected(now)?;
         base_url::join(&self.base_url, endpoint)
     }
 
@@ -167,8 +189,8 @@ impl Instance {
         }
     }
 
-    /// Texts that must not show in a trace: the secrets, and the forms in which they are sent. Longest first, so that
-    /// masking one does not leave the rest of another.
+    /// Texts that must not show in a trace: the secrets of four bytes and more, and the forms in which they are sent.
+    /// Longest first, so that masking one does not leave the rest of another.
     pub fn secrets(&self) -> &[String] {
         &self.secrets
     }
@@ -256,7 +278,7 @@ impl Config<'_> {
             let wrong = || format!("config.headers.{name} is not a header");
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let mut text = HeaderValue::from_str(value).map_err(|_| wrong())?;
-            text.set_sensitive(is_secret_header(name));
+            text.set_sensitive(!is_plain_header(name));
             headers.insert(key, text);
         }
         Ok(headers)
@@ -308,16 +330,19 @@ impl Config<'_> {
 
     fn secrets(&self, derived: Option<String>) -> Vec<String> {
         let fields = self.entry.fields.iter().filter(|field| field.secret).map(|field| self.text(&field.name));
-        let headers = self.texts("headers").filter(|(name, _)| is_secret_header(name)).map(|(_, value)| value);
+        let headers = self.texts("headers").filter(|(name, _)| !is_plain_header(name)).map(|(_, value)| value);
         let mut secrets: Vec<String> = fields.chain(headers).map(str::to_owned).chain(derived).collect();
         in_order_of_masking(&mut secrets);
         secrets
     }
 }
 
+/// Texts shorter than this are everywhere: a trace without them could not be read, and would tell them all the same.
+const SHORTEST_MASKED: usize = 4;
+
 /// Longest first, each once.
 fn in_order_of_masking(secrets: &mut Vec<String>) {
-    secrets.retain(|secret| !secret.is_empty());
+    secrets.retain(|secret| secret.len() >= SHORTEST_MASKED);
     secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     secrets.dedup();
 }

@@ -9,7 +9,7 @@ use crate::entry::Entry;
 pub const MASK: &str = "********";
 
 impl Entry {
-    /// The config with every secret masked: the fields that the entry marks, and headers that carry credentials.
+    /// The config with every secret masked: the fields that the entry marks, and headers but those of well-known names.
     /// Fields that the entry does not know are masked too.
     pub fn redact(&self, config: &Map<String, Value>) -> Map<String, Value> {
         config.iter().map(|(name, value)| (name.clone(), self.redacted(name, value))).collect()
@@ -49,8 +49,29 @@ pub fn is_secret_header(name: &str) -> bool {
         || ["key", "token", "secret", "password", "signature"].iter().any(|word| name.ends_with(word))
 }
 
+/// Whether a header of this name is known to carry no credential, so that what a config says of it may show. Of any other
+/// name nobody knows: `X-Shop` may be the name of a shop, or what lets one in.
+pub fn is_plain_header(name: &str) -> bool {
+    const PLAIN: [&str; 12] = [
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "content-language",
+        "content-type",
+        "origin",
+        "prefer",
+        "user-agent",
+        "x-requested-with",
+        "x-source",
+    ];
+    let name = name.to_ascii_lowercase();
+    PLAIN.contains(&name.as_str()) || name.ends_with("-version")
+}
+
 fn redacted_header(name: &str, value: &Value) -> Value {
-    if is_secret_header(name) { MASK.into() } else { value.clone() }
+    if is_plain_header(name) { value.clone() } else { MASK.into() }
 }
 
 /// The value of a field after an update; `None` when the stored one stays as it is.
@@ -83,12 +104,18 @@ mod tests {
     fn masks_secrets_and_headers_that_carry_them() {
         let config = map(json!({
             "base_url": "https://erp.example", "auth": "api_key", "api_key": "k", "webhook_secret": "w", "token": null,
-            "headers": {"X-Source": "shop", "Authorization": "a", "Cookie": "c", "X-Api-Key": "k", "x-auth-token": "t"},
+            "headers": {
+                "X-Source": "shop", "X-Api-Version": "2", "Authorization": "a", "Cookie": "c", "x-auth-token": "t",
+                "X-Shop": "s",
+            },
             "unknown": "u",
         }));
         let expect = map(json!({
             "base_url": "https://erp.example", "auth": "api_key", "api_key": MASK, "webhook_secret": MASK, "token": null,
-            "headers": {"X-Source": "shop", "Authorization": MASK, "Cookie": MASK, "X-Api-Key": MASK, "x-auth-token": MASK},
+            "headers": {
+                "X-Source": "shop", "X-Api-Version": "2", "Authorization": MASK, "Cookie": MASK, "x-auth-token": MASK,
+                "X-Shop": MASK,
+            },
             "unknown": MASK,
         }));
         assert_eq!(entry("http").unwrap().redact(&config), expect);

@@ -3,22 +3,28 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
 
+use std::time::Duration;
+
 use http::HeaderMap;
+use kanat_catalog::instance::AccessToken;
 use kanat_catalog::{Instance, entry};
+use kanat_model::Timestamp;
 use serde_json::{Value, json};
+
+const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
 
 /// The request of an action, as text.
 fn request(entry_id: &str, config: &Value, slug: &str, params: &Value) -> String {
     let instance = Instance::new("ci_1", "one", entry_id, &config.to_string()).unwrap();
     let instance = match entry(entry_id).unwrap().authentication.as_str() {
-        "oauth2" => instance.with_access_token("at").unwrap(),
+        "oauth2" => instance.with_access_token(AccessToken::lasting("at")).unwrap(),
         _ => instance,
     };
     let action = entry(entry_id).unwrap().action(slug).unwrap();
     let params = params.to_string();
     assert_eq!(action.check(&params), [], "{entry_id}.{slug}");
     let call = action.call(&params).unwrap();
-    let mut url = instance.request_url(&call.endpoint).unwrap();
+    let mut url = instance.request_url(&call.endpoint, NOW).unwrap();
     let mut headers = call.headers;
     instance.apply_auth(&mut url, &mut headers);
     let body = String::from_utf8(call.body.unwrap_or_default()).unwrap();
@@ -234,10 +240,13 @@ fn bodies_that_are_one_param_and_queries_beside_them() {
 #[test]
 fn an_instance_that_nobody_connected_makes_no_request() {
     let instance = Instance::new("ci_1", "sheets", "google-sheets", r#"{"client_id": "c"}"#).unwrap();
-    let why = instance.request_url("/spreadsheets/s1").unwrap_err();
+    let why = instance.request_url("/spreadsheets/s1", NOW).unwrap_err();
     assert_eq!(why, "the connector \"sheets\" has no access token: connect it by OAuth2 first");
-    let connected = instance.with_access_token("hush").unwrap();
-    assert!(connected.request_url("/spreadsheets/s1").is_ok());
+    let token = AccessToken { ends_at: Some(NOW), ..AccessToken::lasting("hush") };
+    let connected = instance.with_access_token(token).unwrap();
+    assert!(connected.request_url("/spreadsheets/s1", NOW.before(Duration::from_millis(1))).is_ok());
+    let why = connected.request_url("/spreadsheets/s1", NOW).unwrap_err();
+    assert_eq!(why, "the access token of the connector \"sheets\" has ended, and no new one has come");
     assert!(connected.secrets().contains(&"hush".to_owned()));
     assert!(!format!("{connected:?}").contains("hush"));
 }

@@ -73,6 +73,7 @@ fn step(step: &v1::Step) -> Result<Step, CompileError> {
         name: step.name.clone(),
         instance: step.instance.clone(),
         action,
+        open_path: action.open_path().and_then(|param| crate::step::path_template(&step.params, param)),
         params,
         when: optional_expression(&format!("{place}.when"), &step.when)?,
         rejects: step.reject_on_failure,

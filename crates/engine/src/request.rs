@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_catalog::Instance;
 use kanat_mapping::{EvaluationError, Root, Scope, Template};
+use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use url::Url;
 
@@ -26,9 +27,9 @@ pub struct Request {
 /// The flow's headers come first, then the instance's own and its credentials, which replace them.
 pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: Bytes) -> Result<Request, Failure> {
     const ENDPOINT: &str = "target.endpoint";
-    connected(instance)?;
+    connected(instance, scope.now)?;
     let endpoint = target.endpoint.render_endpoint(scope).map_err(|error| within(ENDPOINT, error))?;
-    let mut url = instance.request_url(&endpoint).map_err(|message| {
+    let mut url = instance.request_url(&endpoint, scope.now).map_err(|message| {
         // The message quotes what was rendered, which a secret may be part of.
         let secret = target.endpoint.references().roots.contains(&Root::Instance);
         let message = if secret { "it leads nowhere under the connector's base URL".to_owned() } else { message };
@@ -66,8 +67,8 @@ pub(crate) fn gone(instance: &str) -> Failure {
 }
 
 /// Errors when the instance holds nothing to be let in with.
-pub(crate) fn connected(instance: &Instance) -> Result<(), Failure> {
-    instance.check_connected().map_err(|message| Failure {
+pub(crate) fn connected(instance: &Instance, now: Timestamp) -> Result<(), Failure> {
+    instance.check_connected(now).map_err(|message| Failure {
         kind: ErrorKind::Credentials,
         message,
         field: None,

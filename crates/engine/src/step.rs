@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kanat_catalog::{Action, Instance};
+use kanat_mapping::json;
 use kanat_mapping::{EvaluationError, Expression, JsonTemplate, Scope};
 use kanat_model::message::{ErrorKind, Failure};
 
@@ -16,6 +17,8 @@ pub struct Step {
     /// Id of the connector instance.
     pub(crate) instance: String,
     pub(crate) action: &'static Action,
+    /// The path that an action of any path is given, as its flow writes it.
+    pub(crate) open_path: Option<String>,
     pub(crate) params: JsonTemplate,
     pub(crate) when: Option<Expression>,
     pub(crate) rejects: bool,
@@ -23,6 +26,19 @@ pub struct Step {
 
 /// No step waits longer for its answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The path that params give as `param`, each expression in it in braces of its own. None when they give no text.
+pub(crate) fn path_template(params: &str, param: &str) -> Option<String> {
+    let value = json::member(params.trim(), param).filter(|value| value.starts_with('"'))?;
+    let text = json::decode(value);
+    let mut parts = text.split("{{");
+    let mut path = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (expression, rest) = part.split_once("}}").unwrap_or((part, ""));
+        path.push_str(&format!("{{{}}}{rest}", expression.trim()));
+    }
+    Some(path)
+}
 
 impl Step {
     /// Its name, under which later expressions find its output.
@@ -40,9 +56,14 @@ impl Step {
         format!("steps.{}", self.name)
     }
 
-    /// Method and path of its action, as the catalog has them.
-    pub fn endpoint(&self) -> String {
-        format!("{} {}", self.action.method, self.action.path)
+    /// Method and path of its action, as the catalog has them. Of an action of any path it is that of this step, from the
+    /// root, with the expressions in it in braces: `GET /api/orders/{source.id}`.
+    pub fn endpoint(&self, instance: &Instance) -> String {
+        let (method, base) = (&self.action.method, instance.base_path());
+        match &self.open_path {
+            Some(path) => format!("{method} {}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')),
+            None => format!("{method} {}", self.action.path),
+        }
     }
 
     /// Why an answer of 2xx is a failure all the same, where the provider says so in its body.
@@ -58,7 +79,7 @@ impl Step {
     }
 
     pub(crate) fn request(&self, instance: &Instance, scope: &Scope) -> Result<Request, Failure> {
-        connected(instance).map_err(|failure| Failure { field: Some(self.place()), ..failure })?;
+        connected(instance, scope.now).map_err(|failure| Failure { field: Some(self.place()), ..failure })?;
         let mut params = Vec::new();
         self.params.write(scope, &mut params).map_err(|error| {
             let place = error.field.as_deref().map_or_else(|| "params".to_owned(), |inner| format!("params.{inner}"));
@@ -75,7 +96,7 @@ impl Step {
         })?;
         // The message would quote what was rendered, which a secret may be part of.
         let mut url = instance
-            .request_url(&call.endpoint)
+            .request_url(&call.endpoint, scope.now)
             .map_err(|_| self.unfit("params", "they lead nowhere under the connector's base URL"))?;
         let mut headers = call.headers;
         instance.apply_auth(&mut url, &mut headers);
@@ -102,6 +123,25 @@ impl Step {
             message: format!("field {field:?}: {message}"),
             field: Some(field),
             expression: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_as_its_flow_writes_it() {
+        for (params, path) in [
+            (r#"{"path": "/orders"}"#, Some("/orders")),
+            (r#"{"path": "orders/{{ source.id }}/lines/{{source.n}}"}"#, Some("orders/{source.id}/lines/{source.n}")),
+            (r#"{"path": "{{ source[\"a b\"] | string }}"}"#, Some(r#"{source["a b"] | string}"#)),
+            (r#"{"path": 7}"#, None),
+            ("{}", None),
+            ("", None),
+        ] {
+            assert_eq!(path_template(params, "path").as_deref(), path, "{params}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The one client for calls that users direct. Every address is checked by the egress guard after its name was resolved;
 //! redirects are not followed, so no answer can lead elsewhere; every call has a deadline and a bounded answer.
 
+mod stream;
+
 use std::error::Error as StdError;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use crate::egress::{Policy, Refused};
+pub use stream::Stream;
 
 /// An answer of unknown length that is longer than this gets all the room that it may take at once.
 const GROWN: usize = 128 << 10;
@@ -98,6 +101,26 @@ impl Client {
         Self { max_response, ..self.clone() }
     }
 
+    /// Bytes of an answer's body that are kept.
+    pub fn max_response(&self) -> usize {
+        self.max_response
+    }
+
+    /// Makes the call once, and gives the answer while its body comes. Bytes of it are not bounded here. The time that the
+    /// call may take does not run while nobody asks for more.
+    pub async fn open(&self, request: Request) -> Result<Stream, Error> {
+        let (timeout, begun) = (request.timeout, tokio::time::Instant::now());
+        let execute = async {
+            self.check_literal(&request.url)?;
+            self.execute(request).await
+        };
+        let outcome = tokio::time::timeout(timeout, execute).await.unwrap_or(Err(Error::Timeout(timeout)));
+        if matches!(outcome, Err(Error::Egress(_))) {
+            kanat_telemetry::metrics().egress_refused.inc();
+        }
+        Ok(Stream::new(outcome?, timeout, begun.elapsed()))
+    }
+
     /// Makes the call once.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeout = request.timeout;
@@ -113,14 +136,18 @@ impl Client {
     }
 
     async fn exchange(&self, request: Request) -> Result<Response, Error> {
-        let mut call = reqwest::Request::new(request.method, request.url);
-        *call.headers_mut() = request.headers;
-        *call.body_mut() = Some(request.body.into());
-        let mut answer = self.http.execute(call).await.map_err(|error| classify(&error))?;
+        let mut answer = self.execute(request).await?;
         let status = answer.status().as_u16();
         let headers = std::mem::take(answer.headers_mut());
         let (body, truncated) = self.read(answer).await?;
         Ok(Response { status, headers, body, truncated })
+    }
+
+    async fn execute(&self, request: Request) -> Result<reqwest::Response, Error> {
+        let mut call = reqwest::Request::new(request.method, request.url);
+        *call.headers_mut() = request.headers;
+        *call.body_mut() = Some(request.body.into());
+        self.http.execute(call).await.map_err(|error| classify(&error))
     }
 
     /// A long answer is in memory once: its buffer is as large as it may get from its second chunk on, and pages that

@@ -90,6 +90,16 @@ pub async fn claim(db: &mut Db, lease: Lease<'_>, now: Timestamp) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
+const EXPEDITE: &str = "UPDATE oauth_token SET refresh_at = $3 WHERE instance_id = $1 AND tokens = $2 AND refused = '' \
+    AND failures = 0 AND (refresh_at IS NULL OR refresh_at > $3)";
+
+/// Makes new tokens due at once, as long as `tokens`, sealed, are what the instance holds and asking for others has not
+/// failed; `false` when that is not so, or they are due.
+pub async fn expedite(db: &mut Db, instance: &InstanceId, tokens: &[u8], now: Timestamp) -> Result<bool, Error> {
+    let done = sqlx::query(EXPEDITE).bind(instance.as_str()).bind(tokens).bind(now.as_millis()).execute(db).await?;
+    Ok(done.rows_affected() > 0)
+}
+
 const SETTLE: &str = "UPDATE oauth_token SET tokens = $3, expires_at = $4, refresh_at = $5, failures = $6, refused = $7, \
     lease_holder = '', lease_until = 0, updated_at = $8 WHERE instance_id = $1 AND lease_holder = $2";
 

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue, header};
-use kanat_engine::{Request, Step};
+use kanat_catalog::Instance;
+use kanat_engine::{Request, Resources, Step};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{self, Response};
@@ -13,6 +14,7 @@ use kanat_telemetry::spans::{Kind, Span};
 use super::{End, Run, exchange};
 use crate::observed::Ended;
 use crate::pipeline::{NotNow, Pass, Verdict};
+use crate::plans::Renewed;
 use crate::trace_context;
 
 /// Whose call it is.
@@ -45,8 +47,38 @@ impl<'c> Called<'c> {
 }
 
 impl Run<'_> {
-    /// Waits for its turn at the connector, then calls. Gives an answer of 2xx; every other one, and none, is a failure.
-    pub(super) async fn call(&mut self, mut request: Request, called: &Called<'_>) -> Result<Response, End> {
+    /// Calls, and calls once more with another access token where the first was refused. Gives an answer of 2xx; every
+    /// other one, and none, is a failure.
+    pub(super) async fn call(&mut self, request: Request, called: &Called<'_>) -> Result<Response, End> {
+        let renewable = self.tools.resources.instance(&request.instance).filter(|instance| is_renewable(instance));
+        let Some(instance) = renewable else { return self.call_once(request, called).await };
+        let mut again = repeated(&request);
+        match self.call_once(request, called).await {
+            Err(End::Failed { failure, answer: Some(answer) }) if answer.status == 401 => {
+                match self.tools.plans.renewed(self.tools.observer.environment, instance).await {
+                    Renewed::Token(environment) => {
+                        // One that is gone by now has nothing to call with.
+                        let Some(instance) = environment.instance(instance.id()) else {
+                            return Err(End::Failed { failure, answer: Some(answer) });
+                        };
+                        self.mask.add(instance.secrets());
+                        instance.apply_auth(&mut again.url, &mut again.headers);
+                        self.call_once(again, called).await
+                    }
+                    Renewed::Late => {
+                        let message = format!("{} refused its access token, and no new one has come", called.subject());
+                        let failure = Failure { kind: ErrorKind::Credentials, message, ..failure };
+                        Err(End::Failed { failure, answer: Some(answer) })
+                    }
+                    Renewed::Never => Err(End::Failed { failure, answer: Some(answer) }),
+                }
+            }
+            ended => ended,
+        }
+    }
+
+    /// Waits for its turn at the connector, then calls.
+    async fn call_once(&mut self, mut request: Request, called: &Called<'_>) -> Result<Response, End> {
         let pass = self.enter(&request.instance).await?;
         let instance = request.instance.clone();
         let child = trace_context::child(self.work.traceparent.as_deref(), &self.work.id);
@@ -63,7 +95,7 @@ impl Run<'_> {
         kanat_failpoint::hit(called.failpoint);
         metrics().attempt.observe(begun.1.elapsed());
         if let Some(pass) = pass {
-            pass.judge(verdict(&answer));
+            pass.judge(verdict(answer.as_ref().map(|answer| answer.status)));
         }
         let failure = self.judge(&answer, called);
         self.observe(&instance, &answer, called);
@@ -89,13 +121,13 @@ impl Run<'_> {
 
     /// Tells of how the call ended, and of what a step was answered.
     fn observe(&self, instance: &str, answer: &Result<Response, outbound::Error>, called: &Called<'_>) {
-        let Some(ended) = ended(answer) else { return };
+        let Some(ended) = ended(answer.as_ref().map(|answer| answer.status)) else { return };
         self.tools.observer.called(instance, ended);
-        if let (Some(step), Ok(answer)) = (called.step, answer)
+        if let (Some(step), Ok(answer), Some(known)) = (called.step, answer, self.tools.resources.instance(instance))
             && (200..300).contains(&answer.status)
             && !answer.truncated
         {
-            self.tools.observer.answered(instance, &step.endpoint(), &answer.body);
+            self.tools.observer.answered(instance, &step.endpoint(known), &answer.body);
         }
     }
 
@@ -121,21 +153,38 @@ impl Run<'_> {
     }
 }
 
+/// Whether another access token may come in place of one that is refused.
+fn is_renewable(instance: &Instance) -> bool {
+    instance.access_token().is_some_and(|token| token.renewable)
+}
+
+/// The same request once more.
+fn repeated(request: &Request) -> Request {
+    Request {
+        url: request.url.clone(),
+        method: request.method.clone(),
+        headers: request.headers.clone(),
+        body: request.body.clone(),
+        timeout: request.timeout,
+        instance: request.instance.clone(),
+    }
+}
+
 /// What an answer says of the health of who gave it.
-pub(crate) fn verdict(answer: &Result<Response, outbound::Error>) -> Verdict {
-    match answer {
-        Ok(Response { status: 500..=599, .. }) => Verdict::Ill,
-        Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
+pub(crate) fn verdict(status: Result<u16, &outbound::Error>) -> Verdict {
+    match status {
+        Ok(500..=599) => Verdict::Ill,
+        Ok(429) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
         Ok(_) => Verdict::Well,
         Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Verdict::Ill,
     }
 }
 
 /// How a call ended as far as the other side is to blame; none when nobody can say, as when it was never made.
-pub(crate) fn ended(answer: &Result<Response, outbound::Error>) -> Option<Ended> {
-    match answer {
-        Ok(Response { status: 401 | 403 | 500..=599, .. }) => Some(Ended::Failed),
-        Ok(Response { status: 429, .. }) | Err(outbound::Error::Egress(_)) => None,
+pub(crate) fn ended(status: Result<u16, &outbound::Error>) -> Option<Ended> {
+    match status {
+        Ok(401 | 403 | 500..=599) => Some(Ended::Failed),
+        Ok(429) | Err(outbound::Error::Egress(_)) => None,
         Ok(_) => Some(Ended::Well),
         Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Some(Ended::Failed),
     }

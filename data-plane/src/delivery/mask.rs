@@ -24,10 +24,14 @@ impl Mask {
             kanat_mapping::json::write_string(secret, &mut quoted);
             needles.extend(String::from_utf8(quoted).ok().map(|text| text[1..text.len() - 1].to_owned()));
         }
-        // The longest first: one secret may be part of another.
-        needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        needles.dedup();
+        in_order(&mut needles);
         Self { needles }
+    }
+
+    /// Hides these secrets too.
+    pub fn add<'s>(&mut self, secrets: impl IntoIterator<Item = &'s String>) {
+        self.needles.append(&mut Self::new(secrets).needles);
+        in_order(&mut self.needles);
     }
 
     /// Bytes of the longest text that may not show.
@@ -52,6 +56,12 @@ impl Mask {
             Ok(Cow::Borrowed(_)) | Err(_) => text.clone(),
         }
     }
+}
+
+/// The longest first: one secret may be part of another.
+fn in_order(needles: &mut Vec<String>) {
+    needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    needles.dedup();
 }
 
 #[cfg(test)]

@@ -126,6 +126,7 @@ impl Pipeline {
             scripts: environment,
             adapters: &self.adapters,
             client: &self.outbound,
+            plans: &self.plans,
             bounds: &self.bounds,
             log: self.log.as_ref(),
             memory: &self.memory,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kanat_catalog::Instance;
+use kanat_catalog::instance::AccessToken;
 use kanat_mapping::Named;
-use kanat_model::adapter;
 use kanat_model::id::EpochId;
+use kanat_model::{Timestamp, adapter};
 use kanat_plan_stream::snapshot::proven_hash;
 use kanat_plan_stream::{Hash, Kind, SetHash, schema, table};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin, TableChange};
@@ -213,13 +214,23 @@ impl Applied {
                 Ok(Compiled::Table(Arc::new(Table::new(table))))
             }
             Some((Kind::ConnectorInstance, id)) => {
-                let ConnectorInstance { id: own, name, catalog_id, config, access_token } = decode(body)?;
+                let ConnectorInstance {
+                    id: own,
+                    name,
+                    catalog_id,
+                    config,
+                    access_token,
+                    access_token_ends_at: ends_at,
+                    access_token_renewable: renewable,
+                } = decode(body)?;
                 belongs(&own, id)?;
                 let instance = Instance::new(&own, &name, &catalog_id, &config)?;
-                Ok(Compiled::Instance(Arc::new(match access_token.as_str() {
-                    "" => instance,
-                    token => instance.with_access_token(token)?,
-                })))
+                if access_token.is_empty() {
+                    return Ok(Compiled::Instance(Arc::new(instance)));
+                }
+                let ends_at = Some(ends_at).filter(|at| *at > 0).map(Timestamp::from_millis);
+                let token = AccessToken { text: access_token, ends_at, renewable };
+                Ok(Compiled::Instance(Arc::new(instance.with_access_token(token)?)))
             }
             Some((Kind::Adapter, id)) => {
                 let v1::Adapter { id: own, name, version, kind, code } = decode(body)?;

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::HeaderMap;
 use kanat_catalog::Instance;
-use kanat_mapping::json;
+use kanat_engine::Resources;
 use kanat_message_log::{MessageLog, Settled};
 use kanat_model::Timestamp;
-use kanat_net::outbound;
+use kanat_net::outbound::{self, Stream};
 use kanat_proto::plan::v1::Poll;
 use url::Url;
 
+use super::answer::Answer;
 use super::hold::Hold;
 use super::page;
 use super::place::Place;
@@ -22,9 +23,9 @@ use super::records::Page;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
 use crate::delivery::{ended, retry_after, verdict};
-use crate::observed::Observer;
+use crate::observed::{Ended, Observer};
 use crate::pipeline::{Bounds, NotNow, Pass};
-use crate::plans::Runnable;
+use crate::plans::{Plans, Renewed, Runnable};
 
 /// From the first byte of a connection to the last of an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,6 +39,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 /// What a cycle works with.
 pub(super) struct Cycle<'a> {
     pub log: &'a dyn MessageLog,
+    /// Where another access token comes from.
+    pub plans: &'a Plans,
     pub outbound: &'a outbound::Client,
     pub bounds: &'a Bounds,
     pub runnable: &'a Runnable,
@@ -63,12 +66,6 @@ pub(super) enum Halt {
     Waits { until: Timestamp },
 }
 
-struct Answer {
-    url: Url,
-    headers: HeaderMap,
-    body: Bytes,
-}
-
 impl Cycle<'_> {
     /// Goes on from `progress` to the end. Gives the state that it leaves behind, and how many messages it made.
     pub async fn run(
@@ -84,9 +81,7 @@ impl Cycle<'_> {
         let mut taken = 0;
         loop {
             let answer = self.ask(&progress.next, &mut place).await?;
-            let body = text(&answer.body)?;
-            self.observe(&answer);
-            let records = page::records(body, &self.poll.records_path)?;
+            let (url, headers, mut answer) = answer;
             let now = Timestamp::now();
             let page = Page {
                 runnable: self.runnable,
@@ -96,8 +91,17 @@ impl Cycle<'_> {
                 number: progress.pages,
                 now,
             };
-            taken += page.take_in(self.log, &answer.body, &records).await.map_err(|error| unstored(&error))?;
-            let next = page::next(pagination, &progress.next, body, records.len(), &answer.headers, &answer.url)?;
+            // Those that came are kept, whatever comes of the rest.
+            let mut count = 0;
+            while let Some(records) = answer.records().await.inspect_err(|_| self.called(Ended::Failed))? {
+                let first = count;
+                count += records.len();
+                taken += page.take_in(self.log, first, records).await.map_err(|error| unstored(&error))?;
+            }
+            let whole = answer.end()?;
+            self.called(Ended::Well);
+            self.observe(&url, whole.sample.as_deref());
+            let next = page::next(pagination, &progress.next, whole.found, count, &headers, &url)?;
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;
             if let Some(Position::Value(cursor)) = &next {
@@ -127,16 +131,22 @@ impl Cycle<'_> {
     }
 
     /// Tells what a page looks like, under the path that it was asked for by.
-    fn observe(&self, answer: &Answer) {
-        let instance = &self.runnable.flow.plan().source_instance;
-        if !instance.is_empty() {
-            let endpoint = format!("{} {}", self.requests.method, answer.url.path());
-            self.observer.answered(instance, &endpoint, &answer.body);
+    fn observe(&self, url: &Url, body: Option<&[u8]>) {
+        if let (Some(instance), Some(body)) = (self.instance, body) {
+            let endpoint = format!("{} {}", self.requests.method, url.path());
+            self.observer.answered(instance.id(), &endpoint, body);
+        }
+    }
+
+    /// Tells how a call of the connector ended.
+    fn called(&self, ended: Ended) {
+        if let Some(instance) = self.instance {
+            self.observer.called(instance.id(), ended);
         }
     }
 
     /// Asks for a page until it is answered with other than "later".
-    async fn ask(&self, position: &Position, place: &mut Place<'_>) -> Result<Answer, Halt> {
+    async fn ask(&self, position: &Position, place: &mut Place<'_>) -> Result<(Url, HeaderMap, Answer), Halt> {
         let mut tries = 0;
         loop {
             let (url, headers) = self.requests.at(position)?;
@@ -148,33 +158,65 @@ impl Cycle<'_> {
                 timeout: TIMEOUT,
             };
             let pass = self.turn(place).await?;
-            let answer = self.outbound.send(request).await;
-            if let Some(pass) = pass {
-                pass.judge(verdict(&answer));
+            self.check_token()?;
+            let answer = self.outbound.open(request).await;
+            let status = answer.as_ref().map(Stream::status);
+            if let Ok(200..300) = status {
+                let answer = answer.map_err(|error| error.to_string())?;
+                let headers = answer.headers().clone();
+                return Ok((url, headers, Answer::new(answer, pass, self.poll, self.outbound.max_response())?));
             }
-            if let (Some(instance), Some(ended)) = (self.instance, ended(&answer)) {
-                self.observer.called(instance.id(), ended);
+            if let Some(pass) = pass {
+                pass.judge(verdict(status));
+            }
+            if let Some(ended) = ended(status) {
+                self.called(ended);
             }
             let response = answer.map_err(|error| error.to_string())?;
-            let now = Timestamp::now();
-            let asked = retry_after::asked(response.status, &response.headers, now);
-            let wait = asked.or_else(|| (response.status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
+            let (status, now) = (response.status(), Timestamp::now());
+            let asked = retry_after::asked(status, response.headers(), now);
+            // Its connection is not held while it is waited.
+            drop(response);
+            let wait = asked.or_else(|| (status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
             if let Some(wait) = wait {
                 tries += 1;
                 if tries >= TRIES || wait > LONGEST_WAIT {
-                    let message = format!("the endpoint answered {} {tries} times", response.status);
+                    let message = format!("the endpoint answered {status} {tries} times");
                     return Err(Halt::Failed { message, not_before: Some(now.after(wait)) });
                 }
                 place.without(tokio::time::sleep(wait)).await;
                 continue;
             }
-            if !(200..300).contains(&response.status) {
-                return Err(format!("the endpoint answered {}", response.status).into());
+            if let (401, Some(instance)) = (status, self.authorized()) {
+                match place.without(self.plans.renewed(self.observer.environment, instance)).await {
+                    // The cycle goes on at once, with it.
+                    Renewed::Token(_) => return Err(Halt::Waits { until: now }),
+                    Renewed::Late => {
+                        let message = "the endpoint refused the access token, and no new one has come";
+                        return Err(message.to_owned().into());
+                    }
+                    Renewed::Never => {}
+                }
             }
-            if response.truncated {
-                return Err(format!("the answer is longer than {} bytes", response.body.len()).into());
-            }
-            return Ok(Answer { url, headers: response.headers, body: response.body });
+            return Err(format!("the endpoint answered {status}").into());
+        }
+    }
+
+    /// The instance, where its credentials go with what is asked.
+    fn authorized(&self) -> Option<&Instance> {
+        self.instance.filter(|_| self.requests.authorized)
+    }
+
+    /// Errors when the access token of the cycle has ended meanwhile; it goes on at once where another is there.
+    fn check_token(&self) -> Result<(), Halt> {
+        let Some(instance) = self.authorized() else { return Ok(()) };
+        let now = Timestamp::now();
+        let Err(message) = instance.check_connected(now) else { return Ok(()) };
+        let snapshot = self.plans.load();
+        let current = snapshot.environment(self.observer.environment);
+        match current.and_then(|environment| environment.instance(instance.id())) {
+            Some(current) if current.check_connected(now).is_ok() => Err(Halt::Waits { until: now }),
+            Some(_) | None => Err(message.into()),
         }
     }
 
@@ -188,13 +230,6 @@ impl Cycle<'_> {
         };
         pass.map(Some).map_err(|NotNow(wait)| Halt::Waits { until: Timestamp::now().after(wait) })
     }
-}
-
-fn text(body: &[u8]) -> Result<&str, String> {
-    json::check(body, json::MAX_DEPTH).map_err(|error| {
-        format!("the answer is no JSON: line {}, column {}: {}", error.line, error.column, error.message)
-    })?;
-    std::str::from_utf8(body).map_err(|_| "the answer is no UTF-8".to_owned())
 }
 
 fn unstored(error: &kanat_message_log::Error) -> Halt {

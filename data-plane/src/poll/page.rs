@@ -8,7 +8,8 @@ use url::Url;
 use super::link;
 use super::state::Position;
 
-/// The records of an answer, as they stand in it. Errors when there is no list at `path`.
+/// The records of an answer that is there whole: what the finder of records is compared with.
+#[cfg(test)]
 pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, String> {
     let place = if path.is_empty() { "the answer".to_owned() } else { format!("records_path {path:?}") };
     match at(body, path).map(str::trim) {
@@ -19,27 +20,42 @@ pub(super) fn records<'a>(body: &'a str, path: &str) -> Result<Vec<&'a str>, Str
     }
 }
 
-/// Where the next page is after this one; `None` when it was the last.
+/// Where the value is in an answer by which the next page is found; empty when it takes none.
+pub(super) fn value_path(pagination: Option<&Pagination>) -> &str {
+    let Some(pagination) = pagination else { return "" };
+    match pagination.strategy.as_str() {
+        "cursor" => &pagination.cursor_path,
+        "next_token" => &pagination.token_path,
+        "offset" => &pagination.total_path,
+        _ => "",
+    }
+}
+
+/// Where the next page is after this one, of which `found` stands at [`value_path`]; `None` when it was the last.
 pub(super) fn next(
     pagination: Option<&Pagination>,
     here: &Position,
-    body: &str,
+    found: Option<String>,
     records: usize,
     headers: &HeaderMap,
     url: &Url,
 ) -> Result<Option<Position>, String> {
     let Some(pagination) = pagination else { return Ok(None) };
     match pagination.strategy.as_str() {
-        "cursor" => Ok(value(body, &pagination.cursor_path).map(Position::Value)),
-        "next_token" => Ok(value(body, &pagination.token_path).map(Position::Value)),
-        "offset" => offset(pagination, here, body, records),
+        "cursor" | "next_token" => Ok(found.map(Position::Value)),
+        "offset" => offset(pagination, here, found, records),
         "link_header" => Ok(link::next(headers, url)?.map(|url| Position::Url(url.into()))),
         unknown => Err(format!("this build does not know the pagination {unknown:?}")),
     }
 }
 
 /// With a total, on until it is reached; without one, on until a page is not full. An empty page is the last.
-fn offset(pagination: &Pagination, here: &Position, body: &str, records: usize) -> Result<Option<Position>, String> {
+fn offset(
+    pagination: &Pagination,
+    here: &Position,
+    found: Option<String>,
+    records: usize,
+) -> Result<Option<Position>, String> {
     let offset = match here {
         Position::Offset(offset) => *offset,
         Position::First | Position::Value(_) | Position::Url(_) => 0,
@@ -49,7 +65,6 @@ fn offset(pagination: &Pagination, here: &Position, body: &str, records: usize) 
     let more = if pagination.total_path.is_empty() {
         records as u64 >= size
     } else {
-        let found = value(body, &pagination.total_path);
         let total: u64 = found.as_deref().and_then(|total| total.parse().ok()).ok_or_else(|| {
             let found = found.as_deref().unwrap_or("nothing");
             format!("total_path {:?} has {found}, and no whole number", pagination.total_path)
@@ -119,7 +134,8 @@ mod tests {
             ..Pagination::default()
         };
         let url = Url::parse("http://a.example/").unwrap();
-        next(Some(&pagination), &here, body, records, &HeaderMap::new(), &url).unwrap()
+        let found = value(body, value_path(Some(&pagination)));
+        next(Some(&pagination), &here, found, records, &HeaderMap::new(), &url).unwrap()
     }
 
     #[test]
@@ -153,7 +169,8 @@ mod tests {
                     ..Pagination::default()
                 };
                 let url = Url::parse("http://a.example/").unwrap();
-                let _ = next(Some(&pagination), &Position::Offset(u64::MAX), &body, records, &HeaderMap::new(), &url);
+                let found = value(&body, value_path(Some(&pagination)));
+                let _ = next(Some(&pagination), &Position::Offset(u64::MAX), found, records, &HeaderMap::new(), &url);
             }
         }
     }

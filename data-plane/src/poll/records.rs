@@ -41,9 +41,9 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Makes a message of each new record, which are parts of `answer` and stay that: nothing is copied before it goes into
-    /// the log. Returns when all are durable; says how many there are.
-    pub async fn take_in(&self, log: &dyn MessageLog, answer: &Bytes, records: &[&str]) -> Result<usize, Error> {
+    /// Makes a message of each new record of these, of which the first is the page's `first`. Returns when all are durable;
+    /// says how many there are.
+    pub async fn take_in(&self, log: &dyn MessageLog, first: usize, records: Vec<Bytes>) -> Result<usize, Error> {
         let flow = &self.runnable.flow.id;
         let ids: Vec<Option<String>> = records.iter().map(|record| self.id(record)).collect();
         let known: Vec<String> = ids.iter().flatten().cloned().collect();
@@ -53,12 +53,11 @@ impl Page<'_> {
             let found = log.seen_records(flow, &known).await?.into_iter().filter(|record| record.seen_at > oldest);
             seen.extend(found.map(|record| (record.id.clone(), record)));
         }
-        let part = |record: &str| answer.slice_ref(record.as_bytes());
         let (mut fresh, mut notes) = (Vec::new(), Vec::new());
-        for (index, (record, id)) in records.iter().zip(ids).enumerate() {
-            let hash = hex::encode(Sha256::digest(record.as_bytes()));
+        for (index, (record, id)) in records.into_iter().zip(ids).enumerate() {
+            let hash = hex::encode(Sha256::digest(&record));
             let Some(id) = id else {
-                fresh.push((part(record), key::place(self.began_at, self.number, index, &hash)));
+                fresh.push((record, key::place(self.began_at, self.number, first + index, &hash)));
                 continue;
             };
             let before = seen.get(&id);
@@ -72,7 +71,7 @@ impl Page<'_> {
                 Some(before) => before.count + 1,
                 None => 1,
             };
-            fresh.push((part(record), key::record(&id, count, &hash)));
+            fresh.push((record, key::record(&id, count, &hash)));
             let note = SeenRecord { id: id.clone(), hash, count, seen_at: self.now };
             notes.push(note.clone());
             seen.insert(id, note);
@@ -87,11 +86,11 @@ impl Page<'_> {
         Ok(taken)
     }
 
-    fn id(&self, record: &str) -> Option<String> {
+    fn id(&self, record: &[u8]) -> Option<String> {
         if self.record_id.is_empty() {
             return None;
         }
-        let id = page::value(record, self.record_id)?;
+        let id = page::value(std::str::from_utf8(record).ok()?, self.record_id)?;
         let long = id.len() > LONGEST_ID;
         Some(if long { format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes()))) } else { id })
     }

@@ -16,6 +16,8 @@ pub(super) struct Requests {
     url: Url,
     /// With what the flow says, the instance's own, and its credentials.
     headers: HeaderMap,
+    /// Whether they go with the instance's credentials.
+    pub authorized: bool,
     /// What credentials add to the query.
     credentials: Vec<(String, String)>,
     /// The parameter that carries a position.
@@ -56,11 +58,13 @@ impl Requests {
             let name = HeaderName::from_bytes(named.name.as_bytes()).map_err(|_| wrong())?;
             headers.insert(name, HeaderValue::from_str(&value.rendered()).map_err(|_| wrong())?);
         }
+        let instance = instance.filter(|instance| is_for(instance, &url));
         let credentials =
             instance.map_or_else(|| Ok(Vec::new()), |instance| credentials(instance, &url, &mut headers))?;
+        let authorized = instance.is_some();
         let (parameter, first) = positions(poll.pagination.as_ref());
         let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
-        Ok(Self { method, url, headers, credentials, parameter, first })
+        Ok(Self { method, url, headers, authorized, credentials, parameter, first })
     }
 
     /// Where the first page is.
@@ -109,13 +113,14 @@ fn positions(pagination: Option<&Pagination>) -> (String, Position) {
     }
 }
 
-/// The instance's headers and credentials, where the poll asks the place that they are for. Headers of the flow stay.
+/// Whether a URL is at the place that the instance's credentials are for.
+fn is_for(instance: &Instance, url: &Url) -> bool {
+    Url::parse(instance.base_url()).is_ok_and(|place| place.origin() == url.origin())
+}
+
+/// The instance's headers and credentials. Headers of the flow stay.
 fn credentials(instance: &Instance, url: &Url, headers: &mut HeaderMap) -> Result<Vec<(String, String)>, String> {
-    let place = Url::parse(instance.base_url());
-    if place.is_ok_and(|place| place.origin() != url.origin()) {
-        return Ok(Vec::new());
-    }
-    instance.check_connected()?;
+    instance.check_connected(Timestamp::now())?;
     let (mut bare, mut own) = (url.clone(), HeaderMap::new());
     bare.set_query(None);
     instance.apply_auth(&mut bare, &mut own);

@@ -151,8 +151,15 @@ async fn a_provider_that_is_away_is_asked_again() {
     let id = instance(&app, &provider.config()).await;
     provider.renewal(Renewal::Away);
     connect(&app, &provider).await;
+    let (_, url) = app.api.deployed(FLOW).await;
     until("the tokens are late", || async { (shown(&app, &id).await["health"]["status"] == "degraded").then_some(()) })
         .await;
+    // What has ended is not tried.
+    let late = app.api.webhook(&url, &json!({})).await;
+    let late = app.api.message_becomes(&late, "dead_letter").await;
+    assert_eq!(late["error"]["kind"], "credentials", "{late}");
+    assert!(late["error"]["message"].as_str().unwrap().contains("has ended, and no new one has come"), "{late}");
+    assert!(provider.target.received().iter().all(|call| call.path == "/token"));
     provider.renewal(Renewal::Granted);
     until("they came", || async { (shown(&app, &id).await["health"]["status"] == "healthy").then_some(()) }).await;
 }
@@ -168,4 +175,51 @@ async fn a_client_may_act_for_itself() {
     let tested = app.api.post(&format!("/api/v1/connectors/instances/{id}/test"), &json!({})).await.expect(200);
     assert_eq!(tested["ok"], true, "{tested}");
     assert_eq!(provider.grants(), ["client_credentials"]);
+}
+
+const POLL: &str = r#"
+flow: asks-the-provider
+version: 1
+source:
+  connector: crm
+  trigger: poll
+  poll: { url: "{{ instance.base_url }}/orders", records_path: data, interval: 1h }
+target: { connector: crm, endpoint: /polled, method: POST }
+on_error: { retry: 0x fixed(1s) }
+"#;
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_again() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    instance(&app, &provider.config()).await;
+    connect(&app, &provider).await;
+    let (_, url) = app.api.deployed(FLOW).await;
+    let first = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&first, "delivered").await;
+    provider.revoke();
+    let body = json!({});
+    let orders = futures::future::join_all((0..20).map(|_| app.api.webhook(&url, &body))).await;
+    app.api.deployed(POLL).await;
+    for id in &orders {
+        let order = app.api.message_becomes(id, "delivered").await;
+        assert_eq!(order["attempts"], 1, "{order}");
+    }
+    until("the poll has its record", || async {
+        provider.target.received().iter().any(|call| call.path == "/api/polled").then_some(())
+    })
+    .await;
+    assert_eq!(provider.grants(), ["authorization_code", "refresh_token"]);
+    let order = app.api.message(&orders[0]).await;
+    let calls: Vec<_> =
+        order["trace"].as_array().unwrap().iter().filter(|record| record["stage"] == "delivery").collect();
+    let statuses: Vec<_> = calls.iter().map(|call| call["response"]["status"].clone()).collect();
+    assert!(statuses == [json!(401), json!(200)] || statuses == [json!(200)], "{order}");
+    assert!(!order.to_string().contains("s3cret") && !app.log().contains("s3cret"), "{order}");
+
+    // A provider that refuses what it gave a moment ago is not asked again at once.
+    provider.revoke();
+    let refused = app.api.webhook(&url, &json!({})).await;
+    let refused = app.api.message_becomes(&refused, "dead_letter").await;
+    assert_eq!(refused["error"]["kind"], "status", "{refused}");
+    assert_eq!(provider.grants().len(), 2);
 }

@@ -137,3 +137,49 @@ async fn a_check_asks_the_endpoints_that_need_no_params() {
     assert_eq!(refused["data"][0]["error"], "it answered 403");
     assert!(!app.log().contains("s3cret"));
 }
+
+const PATHS: &str = r#"
+flow: asks-several-paths
+version: 1
+source: { trigger: webhook }
+steps:
+  - { name: order, action: http.get, connector: erp, params: { path: "orders/{{ source.id }}" } }
+  - { name: note, action: http.post, connector: erp, params: { path: /notes, body: { id: "{{ source.id }}" } } }
+on_error: { retry: 0x fixed(1s) }
+"#;
+
+#[tokio::test]
+async fn each_path_of_an_open_action_is_tracked_by_itself_and_a_check_knows_what_came_a_moment_ago() {
+    let app = TestApp::start().await;
+    let changed = Arc::new(AtomicBool::new(false));
+    let is_changed = Arc::clone(&changed);
+    let erp = FakeTarget::scripted(move |request, _| {
+        let body = match (request.path.starts_with("/api/orders/"), is_changed.load(Ordering::SeqCst)) {
+            (true, _) => json!({"total": 1}),
+            (false, false) => json!({"note": "a"}),
+            (false, true) => json!({"note": "a", "author": "b"}),
+        };
+        Reply::Answer(200, vec![("content-type".to_owned(), "application/json".to_owned())], body.to_string())
+    })
+    .await;
+    let id = app.api.http_instance("erp", &format!("{}/api", erp.url())).await;
+    let path = format!("/api/v1/connectors/instances/{id}/schemas");
+    let (_, url) = app.api.deployed(PATHS).await;
+    let send = async |id: u32| {
+        let message = app.api.webhook(&url, &json!({"id": id})).await;
+        app.api.message_becomes(&message, "delivered").await;
+    };
+    let check = async || app.api.post(&format!("{path}/check"), &json!({})).await.expect(200);
+    send(7).await;
+    let checked = check().await;
+    let endpoints: Vec<_> =
+        checked["data"].as_array().unwrap().iter().map(|found| found["endpoint"].as_str().unwrap()).collect();
+    assert_eq!(endpoints, ["GET /api/orders/{source.id}", "POST /api/notes"], "{checked}");
+    send(8).await;
+    changed.store(true, Ordering::SeqCst);
+    send(9).await;
+    let checked = check().await;
+    let statuses: Vec<_> = checked["data"].as_array().unwrap().iter().map(|found| found["status"].clone()).collect();
+    assert_eq!(statuses, ["unchanged", "changed"], "{checked}");
+    assert_eq!(checked["data"][1]["changes"], json!([{"kind": "added", "path": "author", "to": "string"}]));
+}

@@ -9,6 +9,7 @@ use http::{HeaderMap, Method};
 use kanat_catalog::Instance;
 use kanat_catalog::shape::Shape;
 use kanat_mapping::json;
+use kanat_model::Timestamp;
 use kanat_net::outbound;
 use url::Url;
 
@@ -42,12 +43,12 @@ fn address(instance: &Instance, endpoint: &str) -> Option<Result<(Url, HeaderMap
     Some(match action {
         // With the params that have a default; where others are needed, nobody here knows them.
         Some(action) if action.check("{}").is_empty() => match action.call("{}") {
-            Ok(call) => instance.request_url(&call.endpoint).map(|url| (url, call.headers)),
+            Ok(call) => instance.request_url(&call.endpoint, Timestamp::now()).map(|url| (url, call.headers)),
             Err(error) => Err(error.message),
         },
         Some(_) => return None,
         // Of a poll: the path as it was asked for. Whatever it looks like, it is a path of this origin.
-        None => Url::parse(instance.base_url()).map_err(|error| error.to_string()).map(|mut url| {
+        None => instance.request_url("", Timestamp::now()).map(|mut url| {
             url.set_path(path);
             url.set_query(None);
             (url, HeaderMap::new())

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kanat_auth::random_token;
+use kanat_catalog::instance::AccessToken;
 use kanat_catalog::oauth2::{Client, Consent, Grant};
 use kanat_catalog::{Entry, oauth2};
 use kanat_model::health::Observation;
@@ -25,7 +26,7 @@ use url::Url;
 use super::Config;
 use crate::app::{App, Caller, Change, Changed};
 pub use refresh::refresh_due;
-pub use tokens::{Held, access_token, held};
+pub use tokens::{Held, held, refused};
 
 /// How long a person may take at the provider.
 const START_LIFE: Duration = Duration::from_secs(600);
@@ -142,6 +143,18 @@ pub async fn complete(
 pub fn needs_nobody(instance: &ConnectorInstance, config: &Config) -> Result<bool, Error> {
     let entry = kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2");
     entry.map_or(Ok(false), |entry| Ok(client(entry, config)?.grant() == Grant::ClientCredentials))
+}
+
+/// The access token that an instance's calls carry.
+pub async fn access_token(
+    app: &App,
+    db: &mut Db,
+    instance: &ConnectorInstance,
+    config: &Config,
+) -> Result<Option<AccessToken>, Error> {
+    // A config that no longer fits its entry is told of where it is used.
+    let alone = needs_nobody(instance, config).unwrap_or_default();
+    tokens::access_token(app, db, &instance.id, alone).await
 }
 
 /// Whether the first request of such a client has been answered, one way or the other.

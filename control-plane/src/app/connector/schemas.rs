@@ -75,9 +75,11 @@ pub async fn list(
     Ok(Paged { items: items.into_iter().map(whole).collect::<Result<_, Error>>()?, total, page })
 }
 
-/// Asks the endpoints that can be asked, and compares what each answers, now and since the last check, with what it
+/// Has nodes tell what they have received, asks the endpoints that can be asked, and compares what each answers, now and since the last check, with what it
 /// answered before, which from now on is both.
 pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Timestamp, Vec<Checked>), Error> {
+    existing_now(app, caller, id).await?;
+    app.hub.observed_until_now(&caller.environment_id).await;
     let now = Timestamp::now();
     let mut answers = ask(app, caller, id).await?;
     let mut tx = app.store.begin().await?;
@@ -117,6 +119,13 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
     }
     tx.commit().await?;
     Ok((now, checked))
+}
+
+/// Errors when there is no such instance to ask for.
+async fn existing_now(app: &App, caller: &Caller, id: &InstanceId) -> Result<(), Error> {
+    let mut tx = app.store.read().await?;
+    super::existing(&mut tx, caller, id).await?;
+    Ok(())
 }
 
 /// What the endpoints of an instance answer right now.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use kanat_catalog::Entry;
-use kanat_model::Error;
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
+use kanat_model::{Error, Timestamp};
 use kanat_net::outbound;
 
 use crate::app::{App, Caller};
@@ -32,7 +32,7 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     let entry = super::catalog_entry(&row.catalog_id)?;
     let instance = super::ready(app, &mut tx, &row).await?.map_err(Error::precondition)?;
     drop(tx);
-    let mut url = instance.request_url(&entry.test.path).map_err(Error::precondition)?;
+    let mut url = instance.request_url(&entry.test.path, Timestamp::now()).map_err(Error::precondition)?;
     let mut headers = HeaderMap::new();
     instance.apply_auth(&mut url, &mut headers);
     let method = Method::from_bytes(entry.test.method.as_bytes()).unwrap_or(Method::GET);

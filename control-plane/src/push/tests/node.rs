@@ -179,7 +179,7 @@ impl Node {
                     return Ok(Pushed::Snapshot(begin, resources));
                 }
                 In::Heartbeat(_) => {}
-                other @ (In::Welcome(_) | In::Drain(_)) => panic!("unexpected: {other:?}"),
+                other @ (In::Welcome(_) | In::Drain(_) | In::ObservedRequest(_)) => panic!("unexpected: {other:?}"),
             }
         }
     }

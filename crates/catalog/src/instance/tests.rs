@@ -4,13 +4,15 @@ use serde_json::json;
 
 use super::*;
 
+const NOW: Timestamp = Timestamp::from_millis(1_769_847_300_123);
+
 fn instance(catalog_id: &str, config: serde_json::Value) -> Instance {
     Instance::new("ci_1", "erp", catalog_id, &config.to_string()).unwrap()
 }
 
 /// The URL and the headers of a request to `/orders?x=1`.
 fn request(instance: &Instance) -> (String, Vec<String>) {
-    let mut url = instance.request_url("/orders?x=1").unwrap();
+    let mut url = instance.request_url("/orders?x=1", NOW).unwrap();
     let mut headers = HeaderMap::new();
     headers.insert("x-source", HeaderValue::from_static("flow"));
     instance.apply_auth(&mut url, &mut headers);
@@ -59,16 +61,17 @@ fn providers_have_their_own_address_and_credentials() {
     assert_eq!(ticketing.base_url(), "https://acme.zendesk.com/");
     assert_eq!(request(&ticketing).1[1], "authorization: Basic YUBhY21lLmV4YW1wbGUvdG9rZW46dA==");
     let sandbox = instance("email-delivery", json!({"api_key": "SG.x", "base_url": "http://127.0.0.1:9000/v3"}));
-    assert_eq!(sandbox.request_url("/mail/send").unwrap().as_str(), "http://127.0.0.1:9000/v3/mail/send");
+    assert_eq!(sandbox.request_url("/mail/send", NOW).unwrap().as_str(), "http://127.0.0.1:9000/v3/mail/send");
 }
 
 #[test]
 fn lists_its_secrets_in_every_form_that_is_sent() {
     let config = json!({
         "base_url": "https://e.example", "auth": "basic", "username": "u", "password": "pass",
-        "webhook_secret": "whs", "headers": {"Cookie": "c=1", "X-Source": "shop"},
+        "webhook_secret": "whsec", "headers": {"Cookie": "c=1;d=2", "X-Source": "shop", "X-Shop": "acme-7", "X-Pin": "123"},
     });
-    assert_eq!(instance("http", config).secrets(), ["dTpwYXNz", "pass", "c=1", "whs"]);
+    // What is shorter than four bytes would be found everywhere.
+    assert_eq!(instance("http", config).secrets(), ["dTpwYXNz", "c=1;d=2", "acme-7", "whsec", "pass"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! no more than one item and the other members, however long the list is.
 
 use bytes::{Buf, BytesMut};
+use kanat_json::PieceScan;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use crate::error::Problem;
@@ -14,7 +15,7 @@ pub(super) struct Cutter {
     limit: usize,
     /// What came and is not taken yet; never more than one value and the chunk that it ended in.
     buffer: BytesMut,
-    scan: Scan,
+    scan: PieceScan,
     place: Place,
     /// The members other than the list, as they stand, with commas between them.
     members: String,
@@ -44,14 +45,6 @@ pub(super) enum Part {
     Item { index: usize, text: String },
 }
 
-/// How far the value at the begin of the buffer was looked at.
-#[derive(Default)]
-struct Scan {
-    at: usize,
-    depth: usize,
-    in_string: bool,
-}
-
 impl Cutter {
     pub fn new(list: &FieldDescriptor, limit: usize) -> Self {
         Self {
@@ -59,7 +52,7 @@ impl Cutter {
             list: list.clone(),
             limit,
             buffer: BytesMut::new(),
-            scan: Scan::default(),
+            scan: PieceScan::default(),
             place: Place::Object,
             members: String::new(),
             had_list: false,
@@ -79,7 +72,7 @@ impl Cutter {
     pub fn next(&mut self) -> Result<Option<Part>, Problem> {
         loop {
             let blank = self.buffer.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
-            if self.scan.at == 0 {
+            if self.scan.is_new() {
                 self.buffer.advance(blank);
             }
             let Some(&byte) = self.buffer.first() else { return Ok(None) };
@@ -168,36 +161,11 @@ impl Cutter {
             return Err(too_large(path, self.limit));
         }
         let Some(length) = length else { return Ok(None) };
-        self.scan = Scan::default();
+        self.scan = PieceScan::default();
         match std::str::from_utf8(&self.buffer.split_to(length)) {
             Ok(text) => Ok(Some(text.to_owned())),
             Err(_) => Err(Problem::field(path, "malformed JSON: found a byte that is not UTF-8")),
         }
-    }
-}
-
-impl Scan {
-    /// The length of the value that `bytes` begin with; whether it is one is not looked at.
-    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
-        while let Some(&byte) = bytes.get(self.at) {
-            match byte {
-                b'\\' if self.in_string => self.at += 1,
-                b'"' => {
-                    self.in_string = !self.in_string;
-                    if !self.in_string && self.depth == 0 {
-                        return Some(self.at + 1);
-                    }
-                }
-                _ if self.in_string => {}
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' if self.depth > 1 => self.depth -= 1,
-                b'}' | b']' if self.depth == 1 => return Some(self.at + 1),
-                b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if self.depth == 0 => return Some(self.at),
-                _ => {}
-            }
-            self.at += 1;
-        }
-        None
     }
 }
 

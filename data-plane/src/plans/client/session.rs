@@ -9,7 +9,7 @@ use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
 use kanat_proto::node::v1::{
-    Ack, ControlMessage, Delta, Drained, Heartbeat, Hello, Nack, NodeMessage, Rejection, SnapshotBegin,
+    Ack, ControlMessage, Delta, Drained, Heartbeat, Hello, Nack, NodeMessage, Observed, Rejection, SnapshotBegin,
     SnapshotRequest, Welcome,
 };
 use tokio::sync::mpsc;
@@ -141,6 +141,10 @@ impl Session<'_> {
                     self.snapshot(begin, resources).await?;
                 }
                 In::Heartbeat(_) => {}
+                In::ObservedRequest(request) => {
+                    let observed = self.client.plans.observed().take().unwrap_or_default();
+                    self.send(Out::Observed(Observed { nonce: request.nonce, ..observed })).await?;
+                }
                 In::Drain(drain) => {
                     let deadline = Duration::from_secs(drain.deadline_seconds.into());
                     self.client.drain.send_replace(Some(deadline));
@@ -276,7 +280,10 @@ async fn observations(client: &Client, outbound: mpsc::Sender<NodeMessage>) -> R
     let mut due = interval(OBSERVATIONS);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        due.tick().await;
+        tokio::select! {
+            _ = due.tick() => {}
+            () = client.plans.observed().urgent() => {}
+        }
         if let Some(observed) = client.plans.observed().take() {
             send(&outbound, Out::Observed(observed)).await?;
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use kanat_catalog::instance::AccessToken;
 use kanat_catalog::oauth2::{TokenError, TokenRequest, Tokens};
 use kanat_model::id::InstanceId;
 use kanat_model::{Error, Secret, Timestamp};
@@ -12,6 +13,7 @@ use kanat_store::Db;
 use kanat_store::connector_instance::ConnectorInstance;
 use kanat_store::oauth_token::{self, OauthToken};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::app::App;
 
@@ -72,7 +74,7 @@ pub(super) fn row(
         instance_id: instance.id.clone(),
         environment_id: instance.environment_id.clone(),
         tokens: Some(app.sealer.seal(text.as_bytes(), &seal_context(&instance.id))),
-        expires_at: life.map(|life| now.after(life)),
+        expires_at: given.expires_in.map(|life| now.after(life)),
         refresh_at: life.map(|life| now.after(life - AHEAD.min(life / 5))),
         failures: 0,
         refused: String::new(),
@@ -99,12 +101,30 @@ pub(super) fn open(app: &App, row: &OauthToken) -> Result<Opened, Error> {
     Ok(Opened { access: token("access"), refresh: token("refresh") })
 }
 
-/// The access token that an instance's calls carry.
-pub async fn access_token(app: &App, db: &mut Db, id: &InstanceId) -> Result<Option<Secret<String>>, Error> {
-    match oauth_token::get(db, id).await? {
-        Some(row) => Ok(open(app, &row)?.access),
-        None => Ok(None),
+/// The access token that an instance's calls carry; `alone` when its client asks for tokens without a person's consent.
+pub(super) async fn access_token(
+    app: &App,
+    db: &mut Db,
+    id: &InstanceId,
+    alone: bool,
+) -> Result<Option<AccessToken>, Error> {
+    let Some(row) = oauth_token::get(db, id).await? else { return Ok(None) };
+    let Opened { access, refresh } = open(app, &row)?;
+    let renewable = row.refused.is_empty() && (alone || refresh.is_some());
+    Ok(access.map(|text| AccessToken { text: text.expose().clone(), ends_at: row.expires_at, renewable }))
+}
+
+/// Has new tokens asked for at once because a call was refused with the access token of this SHA-256. One that is not held
+/// any more was renewed meanwhile.
+pub async fn refused(app: &App, db: &mut Db, id: &InstanceId, sha256: &[u8]) -> Result<(), Error> {
+    let Some(row) = oauth_token::get(db, id).await? else { return Ok(()) };
+    let held = open(app, &row)?.access.is_some_and(|held| Sha256::digest(held.expose().as_bytes())[..] == *sha256);
+    if let Some(tokens) = row.tokens.filter(|_| held)
+        && oauth_token::expedite(db, id, &tokens, Timestamp::now()).await?
+    {
+        tracing::info!(instance.id = %id, "a connector refused its access token: another is asked for");
     }
+    Ok(())
 }
 
 /// What an instance holds.
