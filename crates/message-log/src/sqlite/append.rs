@@ -25,7 +25,7 @@ pub(super) const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload
 const INSERT_KEY: &str = "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
 
 /// Stores a message unless it is a duplicate, of one that this transaction stored before it, too.
-pub(super) fn append(tx: &mut Transaction<'_>, message: &NewMessage) -> rusqlite::Result<Appended> {
+pub(super) fn append(tx: &mut Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<Appended> {
     for dedupe in &message.dedupe {
         let mut find = tx.conn.prepare_cached(FIND_DUPLICATE)?;
         let values = params![message.flow_id.as_str(), dedupe.key, message.received_at.as_millis()];
@@ -39,7 +39,7 @@ pub(super) fn append(tx: &mut Transaction<'_>, message: &NewMessage) -> rusqlite
 }
 
 /// An unfinished message of its key stands before it.
-fn is_behind(tx: &Transaction<'_>, message: &NewMessage) -> rusqlite::Result<bool> {
+fn is_behind(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<bool> {
     match &message.ordering_key {
         Some(key) => tx.conn.prepare_cached(FIND_BUSY_KEY)?.exists(params![message.flow_id.as_str(), key]),
         None => Ok(false),
@@ -54,7 +54,7 @@ struct Fresh<'m> {
 }
 
 impl Fresh<'_> {
-    fn insert(&self, tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
         let message = self.message;
         let received_at = message.received_at.as_millis();
         // The first event of the message is the token of its first holder.

@@ -19,6 +19,13 @@ UPDATE messages SET token = ?4, owner = ?5,
     error_expression = CASE ?10 WHEN 1 THEN error_expression ELSE ?14 END
 WHERE seq = ?1 AND token = ?2 AND owner = ?3";
 
+/// The event of a change that says all that the message is afterwards.
+pub(super) const INSERT_EVENT: &str = "
+INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
+    error_expression, output, trace)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/// The event of one that leaves something as it was.
 pub(super) const RECORD: &str = "
 INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
     error_expression, output, trace)
@@ -41,25 +48,48 @@ WHERE seq = (
             AND h.due_at >= 0))";
 
 /// Makes a change; gives the hold that it made, or `None` when its ground was gone.
-pub(super) fn apply(tx: &mut Transaction<'_>, change: &Change) -> rusqlite::Result<Option<Lease>> {
+pub(super) fn apply(tx: &mut Transaction<'_, '_>, change: &Change) -> rusqlite::Result<Option<Lease>> {
     let event = tx.take_seq();
     if !update(tx, change, event)? {
         return Ok(None);
     }
-    let record = params![event, change.seq, change.at.as_millis(), change.output.as_deref(), change.trace.as_deref()];
-    tx.execute(RECORD, record)?;
+    record(tx, change, event)?;
     if change.ordered && change.is_final() {
         advance(tx, change.seq)?;
     }
     Ok(Some(change.lease(event)))
 }
 
-fn update(tx: &Transaction<'_>, change: &Change, event: i64) -> rusqlite::Result<bool> {
-    let (keep, failure): (i64, Option<&Failure>) = match &change.error {
-        Problem::Keep => (1, None),
-        Problem::Clear => (0, None),
-        Problem::Set(failure) => (0, Some(failure)),
+fn record(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<()> {
+    let (seq, at) = (change.seq, change.at.as_millis());
+    let (output, trace) = (change.output.as_deref(), change.trace.as_deref());
+    let (Some(status), Some(attempts), Problem::Clear | Problem::Set(_)) =
+        (change.status, change.attempts, &change.error)
+    else {
+        tx.execute(RECORD, params![event, seq, at, output, trace])?;
+        return Ok(());
     };
+    let failure = change.failure();
+    let values = params![
+        event,
+        seq,
+        at,
+        status.as_str(),
+        attempts,
+        change.due_at.map(|due| due.as_millis().max(0)),
+        failure.map(|failure| failure.kind.as_str()),
+        failure.map(|failure| failure.message.as_str()),
+        failure.and_then(|failure| failure.field.as_deref()),
+        failure.and_then(|failure| failure.expression.as_deref()),
+        output,
+        trace,
+    ];
+    tx.execute(INSERT_EVENT, values)?;
+    Ok(())
+}
+
+fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<bool> {
+    let (keep, failure) = (i64::from(matches!(change.error, Problem::Keep)), change.failure());
     let values = params![
         change.seq,
         change.from_token,
@@ -80,12 +110,19 @@ fn update(tx: &Transaction<'_>, change: &Change, event: i64) -> rusqlite::Result
 }
 
 /// A message that came to its end, or went back into the backlog without a due time, lets its key move on.
-pub(super) fn advance(tx: &Transaction<'_>, message: i64) -> rusqlite::Result<()> {
+pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
     tx.execute(ADVANCE, params![message, tx.now.as_millis().max(0)])?;
     Ok(())
 }
 
 impl Change {
+    fn failure(&self) -> Option<&Failure> {
+        match &self.error {
+            Problem::Set(failure) => Some(failure),
+            Problem::Keep | Problem::Clear => None,
+        }
+    }
+
     fn lease(&self, event: i64) -> Lease {
         Lease {
             message_id: self.message_id.clone(),

@@ -38,7 +38,7 @@ struct Found {
 /// A dead letter goes back into the backlog. One with an ordering key goes behind the message that its key is at, and
 /// before those that wait: it came before them.
 pub(super) fn retry(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     tenant: &Tenant,
     id: &MessageId,
     flow_version: Option<u32>,
@@ -59,7 +59,7 @@ pub(super) fn retry(
 }
 
 /// A dead letter, or a message that waits, comes to its end.
-pub(super) fn discard(tx: &mut Transaction<'_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Effect> {
+pub(super) fn discard(tx: &mut Transaction<'_, '_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Effect> {
     let Some(found) = find(tx, tenant, id)? else {
         return Ok(Effect::Refused(Error::NotFound(id.as_str().to_owned())));
     };
@@ -75,7 +75,7 @@ pub(super) fn discard(tx: &mut Transaction<'_>, tenant: &Tenant, id: &MessageId)
     record(tx, &found, "discarded")
 }
 
-fn find(tx: &Transaction<'_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Option<Found>> {
+fn find(tx: &Transaction<'_, '_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Result<Option<Found>> {
     let values = params![id.as_str(), tenant.account_id.as_str(), tenant.environment_id.as_str()];
     let found = tx.conn.prepare_cached(FIND)?.query_row(values, |row| {
         let status: String = row.get(1)?;
@@ -85,7 +85,7 @@ fn find(tx: &Transaction<'_>, tenant: &Tenant, id: &MessageId) -> rusqlite::Resu
     found.optional()
 }
 
-fn record(tx: &Transaction<'_>, found: &Found, stage: &str) -> rusqlite::Result<Effect> {
+fn record(tx: &Transaction<'_, '_>, found: &Found, stage: &str) -> rusqlite::Result<Effect> {
     let trace = [TraceRecord {
         at: tx.now,
         stage: stage.to_owned(),

@@ -37,7 +37,7 @@ WHERE flow_id = ?1 AND version = ?2 AND saved_at <= ?3 AND NOT EXISTS (
     SELECT 1 FROM messages INDEXED BY messages_flow
     WHERE flow_id = ?1 AND received_at >= ?4 AND flow_version = ?2)";
 
-pub(super) fn save(tx: &Transaction<'_>, plans: &[SavedPlan]) -> rusqlite::Result<Effect> {
+pub(super) fn save(tx: &Transaction<'_, '_>, plans: &[SavedPlan]) -> rusqlite::Result<Effect> {
     for plan in plans {
         tx.execute(SAVE, params![plan.flow_id.as_str(), plan.version, plan.body.as_ref(), tx.now.as_millis()])?;
     }
@@ -45,7 +45,7 @@ pub(super) fn save(tx: &Transaction<'_>, plans: &[SavedPlan]) -> rusqlite::Resul
 }
 
 pub(super) fn drop(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     flow_id: &FlowId,
     version: u32,
     checked_at: Timestamp,

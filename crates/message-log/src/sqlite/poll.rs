@@ -42,7 +42,7 @@ DELETE FROM seen_records WHERE flow_id = ?1 AND id IN (SELECT id FROM seen_recor
 
 pub(super) const FORGET_POLL: &str = "DELETE FROM polls WHERE flow_id = ?";
 
-pub(super) fn claim(tx: &Transaction<'_>, claim: &PollClaim) -> rusqlite::Result<Effect> {
+pub(super) fn claim(tx: &Transaction<'_, '_>, claim: &PollClaim) -> rusqlite::Result<Effect> {
     let values = params![
         claim.flow_id.as_str(),
         claim.owner.as_str(),
@@ -62,7 +62,7 @@ pub(super) fn claim(tx: &Transaction<'_>, claim: &PollClaim) -> rusqlite::Result
     Ok(Effect::Polled(PollClaimed::Later(Timestamp::from_millis(due))))
 }
 
-pub(super) fn keep(tx: &Transaction<'_>, poll: &Poll) -> rusqlite::Result<Effect> {
+pub(super) fn keep(tx: &Transaction<'_, '_>, poll: &Poll) -> rusqlite::Result<Effect> {
     let kept = tx.execute(
         KEEP,
         params![
@@ -80,7 +80,7 @@ pub(super) fn keep(tx: &Transaction<'_>, poll: &Poll) -> rusqlite::Result<Effect
     Ok(Effect::Settled(if kept > 0 { Settled::Done } else { Settled::Fenced }))
 }
 
-pub(super) fn note(tx: &Transaction<'_>, flow_id: &FlowId, records: &[SeenRecord]) -> rusqlite::Result<Effect> {
+pub(super) fn note(tx: &Transaction<'_, '_>, flow_id: &FlowId, records: &[SeenRecord]) -> rusqlite::Result<Effect> {
     for record in records {
         let SeenRecord { id, hash, count, seen_at } = record;
         tx.execute(NOTE, params![flow_id.as_str(), id, hash, count, seen_at.as_millis()])?;
@@ -88,13 +88,13 @@ pub(super) fn note(tx: &Transaction<'_>, flow_id: &FlowId, records: &[SeenRecord
     Ok(Effect::Done)
 }
 
-pub(super) fn forget(tx: &Transaction<'_>, flow_id: &FlowId, before: Timestamp) -> rusqlite::Result<Effect> {
+pub(super) fn forget(tx: &Transaction<'_, '_>, flow_id: &FlowId, before: Timestamp) -> rusqlite::Result<Effect> {
     tx.execute(FORGET, params![flow_id.as_str(), before.as_millis()])?;
     Ok(Effect::Done)
 }
 
 /// How many records were forgotten; none when the poll was.
-pub(super) fn forget_poll(tx: &Transaction<'_>, flow_id: &FlowId) -> rusqlite::Result<Effect> {
+pub(super) fn forget_poll(tx: &Transaction<'_, '_>, flow_id: &FlowId) -> rusqlite::Result<Effect> {
     let records = tx.execute(FORGET_SOME, params![flow_id.as_str()])?;
     if records == 0 {
         tx.execute(FORGET_POLL, params![flow_id.as_str()])?;

@@ -34,7 +34,7 @@ ON CONFLICT (key_id) DO UPDATE SET ledger = excluded.ledger,
 pub(super) const USAGE: &str = "
 SELECT key_id, request_count, last_used_at FROM quotas WHERE key_id IN (SELECT value FROM json_each(?)) AND last_used_at > 0";
 
-pub(super) fn exchange(tx: &Transaction<'_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
+pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlite::Result<Effect> {
     let Exchange { node, owner, boot_age, turn, asks } = exchange;
     if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
         return Ok(Effect::Exchanged(Exchanged::Repeated));
@@ -45,7 +45,7 @@ pub(super) fn exchange(tx: &Transaction<'_>, exchange: &Exchange) -> rusqlite::R
     Ok(Effect::Exchanged(Exchanged::Done { now: tx.now, nodes: asker.nodes, gains }))
 }
 
-fn one(tx: &Transaction<'_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Result<Gain> {
+fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Result<Gain> {
     let key = ask.key.as_str();
     let kept: Option<String> = tx.conn.prepare_cached(LEDGER)?.query_row([key], |row| row.get(0)).optional()?;
     let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.per_second, asker.now);
@@ -81,7 +81,7 @@ pub(super) fn forgotten(now: Timestamp) -> Timestamp {
     now.before(TURNS_KEPT)
 }
 
-pub(super) fn drop_turns(tx: &Transaction<'_>, older_than: Timestamp) -> rusqlite::Result<Effect> {
+pub(super) fn drop_turns(tx: &Transaction<'_, '_>, older_than: Timestamp) -> rusqlite::Result<Effect> {
     let dropped = tx.execute(DROP_TURNS, params![older_than.as_millis()])?;
     Ok(Effect::Count(dropped as u64))
 }

@@ -61,7 +61,7 @@ pub(super) async fn retain(reader: &SqlitePool, queue: &Queue, older_than: Times
 }
 
 pub(super) fn drop_messages(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     from: i64,
     to: i64,
     older_than: Timestamp,
@@ -75,7 +75,7 @@ pub(super) fn drop_messages(
     Ok(Effect::Count(dropped as u64))
 }
 
-pub(super) fn drop_keys(tx: &Transaction<'_>, expired_at: Timestamp) -> rusqlite::Result<Effect> {
+pub(super) fn drop_keys(tx: &Transaction<'_, '_>, expired_at: Timestamp) -> rusqlite::Result<Effect> {
     let dropped = tx.execute(DROP_KEYS, params![expired_at.as_millis()])?;
     Ok(Effect::Count(dropped as u64))
 }

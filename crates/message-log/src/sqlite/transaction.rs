@@ -5,17 +5,19 @@ use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
 
 use super::operation::{Effect, Operation, Work};
+use super::statements::Statements;
 use super::{append, change, lease, person, plan, poll, quota, retain, step, tried};
 use crate::{Lease, NewMessage, Settled};
 
 /// A transaction under way.
-pub(super) struct Transaction<'c> {
+pub(super) struct Transaction<'t, 'c> {
     pub conn: &'c Connection,
     pub now: Timestamp,
+    statements: &'t Statements<'c>,
     last_seq: i64,
 }
 
-impl Transaction<'_> {
+impl Transaction<'_, '_> {
     /// The next place in the log's order.
     pub fn take_seq(&mut self) -> i64 {
         self.last_seq += 1;
@@ -27,18 +29,19 @@ impl Transaction<'_> {
     }
 
     /// Runs a statement that stays prepared; says how many rows changed.
-    pub fn execute(&self, statement: &str, values: impl Params) -> rusqlite::Result<usize> {
-        self.conn.prepare_cached(statement)?.execute(values)
+    pub fn execute(&self, statement: &'static str, values: impl Params) -> rusqlite::Result<usize> {
+        self.statements.execute(statement, values)
     }
 }
 
 /// Does all operations or none. Gives an effect for each, and the last place taken.
 pub(super) fn run(
-    conn: &Connection,
+    statements: &Statements<'_>,
     operations: &[Operation],
     last_seq: i64,
 ) -> (Result<Vec<Effect>, rusqlite::Error>, i64) {
-    let mut tx = Transaction { conn, now: Timestamp::now(), last_seq };
+    let conn = statements.conn();
+    let mut tx = Transaction { conn, now: Timestamp::now(), statements, last_seq };
     let effects = tx.execute("BEGIN IMMEDIATE", ()).and_then(|_| apply(&mut tx, operations));
     kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
@@ -55,7 +58,7 @@ pub(super) fn run(
     (result, tx.last_seq)
 }
 
-fn apply(tx: &mut Transaction<'_>, operations: &[Operation]) -> rusqlite::Result<Vec<Effect>> {
+fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Result<Vec<Effect>> {
     let mut effects: Vec<Effect> = operations.iter().map(|_| Effect::Done).collect();
     let mut appends: Vec<(usize, &NewMessage)> = Vec::new();
     let mut singles = Vec::new();
@@ -97,7 +100,7 @@ fn settles(operations: &[Operation]) -> usize {
     operations.iter().filter(|operation| matches!(operation.work, Work::Settle(_))).count()
 }
 
-fn single(tx: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<Effect> {
+fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
         Work::AppendTried(rows) => tried::append(tx, rows),
         Work::Retry { tenant, id, flow_version } => person::retry(tx, tenant, id, *flow_version),

@@ -5,6 +5,7 @@ use kanat_model::message::{Failure, Status};
 use rusqlite::params;
 
 use super::append::INSERT_BODY;
+use super::change::INSERT_EVENT;
 use super::operation::Effect;
 use super::transaction::Transaction;
 use crate::tried::Row;
@@ -16,13 +17,8 @@ INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, f
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
     ?23)";
 
-const INSERT_EVENT: &str = "
-INSERT INTO transitions (seq, message, at, status, attempts, due_at, error_kind, error_message, error_field,
-    error_expression, output, trace)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-
 /// Two events of each message: that it came in, and what its attempt came to.
-pub(super) fn append(tx: &mut Transaction<'_>, rows: &[Row]) -> rusqlite::Result<Effect> {
+pub(super) fn append(tx: &mut Transaction<'_, '_>, rows: &[Row]) -> rusqlite::Result<Effect> {
     for row in rows {
         let (seq, event) = (tx.take_seq(), tx.take_seq());
         insert(tx, row, seq, event)?;
@@ -30,7 +26,7 @@ pub(super) fn append(tx: &mut Transaction<'_>, rows: &[Row]) -> rusqlite::Result
     Ok(Effect::Tried(u64::try_from(rows.len()).unwrap_or(u64::MAX)))
 }
 
-fn insert(tx: &Transaction<'_>, row: &Row, seq: i64, event: i64) -> rusqlite::Result<()> {
+fn insert(tx: &Transaction<'_, '_>, row: &Row, seq: i64, event: i64) -> rusqlite::Result<()> {
     let message = row.message();
     let failure = row.failure();
     let kind = failure.map(|failure| failure.kind.as_str());

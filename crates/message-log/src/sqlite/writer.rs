@@ -10,6 +10,7 @@ use super::failure::Kind;
 use super::inbox::Inbox;
 use super::operation::{Answer, Effect, Operation, Work};
 use super::shared::Shared;
+use super::statements::Statements;
 use super::{maintenance, transaction};
 use crate::Error;
 
@@ -19,7 +20,6 @@ const BATCH: usize = 1_024;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) struct Writer {
-    conn: Connection,
     checkpoints: Checkpoints,
     inbox: Arc<Inbox>,
     shared: Arc<Shared>,
@@ -27,13 +27,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(conn: Connection, checkpoints: Checkpoints, inbox: Arc<Inbox>, shared: Arc<Shared>) -> Self {
+    pub fn new(checkpoints: Checkpoints, inbox: Arc<Inbox>, shared: Arc<Shared>) -> Self {
         let last_seq = shared.last_event();
-        Self { conn, checkpoints, inbox, shared, last_seq }
+        Self { checkpoints, inbox, shared, last_seq }
     }
 
-    /// Writes until the inbox is closed and empty, on the thread that calls it.
-    pub fn run(mut self) {
+    /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file.
+    pub fn run(mut self, conn: Connection) {
+        self.write_all(&Statements::new(&conn));
+        maintenance::finish(conn);
+    }
+
+    fn write_all(&mut self, statements: &Statements<'_>) {
         let mut queued = Vec::new();
         loop {
             self.inbox.take(&mut queued);
@@ -41,24 +46,23 @@ impl Writer {
                 break;
             }
             for batch in batches(&mut queued) {
-                self.write(batch);
-                self.checkpoints.committed(&self.conn);
+                self.write(statements, batch);
+                self.checkpoints.committed(statements.conn());
             }
         }
-        maintenance::finish(self.conn);
     }
 
-    fn write(&mut self, batch: Vec<Operation>) {
+    fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
         let mut pending = vec![batch];
         while let Some(mut batch) = pending.pop() {
             if let [operation] = batch.as_slice()
                 && operation.work.stands_alone()
             {
                 let operation = batch.remove(0);
-                self.write_alone(operation);
+                self.write_alone(statements.conn(), operation);
                 continue;
             }
-            let (result, last_seq) = transaction::run(&self.conn, &batch, self.last_seq);
+            let (result, last_seq) = transaction::run(statements, &batch, self.last_seq);
             match result {
                 Ok(effects) => {
                     self.last_seq = last_seq;
@@ -102,10 +106,10 @@ impl Writer {
         }
     }
 
-    fn write_alone(&self, operation: Operation) {
+    fn write_alone(&self, conn: &Connection, operation: Operation) {
         let result = match operation.work {
-            Work::Shrink { pages } => maintenance::shrink(&self.conn, pages),
-            Work::Truncate => maintenance::truncate(&self.conn),
+            Work::Shrink { pages } => maintenance::shrink(conn, pages),
+            Work::Truncate => maintenance::truncate(conn),
             Work::Close => {
                 self.inbox.close();
                 Ok(Effect::Done)
