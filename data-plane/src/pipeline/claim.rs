@@ -26,6 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 /// Looking takes a tenth of the time at most, also where thousands of flows have something waiting.
 const LOOK_SHARE: u32 = 10;
+/// But there is no longer rest than this: a look that waited for a database that stood still says nothing of the next.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 /// A message that finds its lane full after all is tried again after this time.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// Messages of one flow in one claim.
@@ -66,7 +68,7 @@ impl Pipeline {
                     LOOK_EVERY
                 }
             };
-            let rest = LOOK_PAUSE.max(looked_at.elapsed() * LOOK_SHARE);
+            let rest = rest(looked_at.elapsed());
             let woken = async {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -204,6 +206,11 @@ impl Pipeline {
     }
 }
 
+/// From the beginning of a look that took so long to that of the next.
+fn rest(took: Duration) -> Duration {
+    took.saturating_mul(LOOK_SHARE).clamp(LOOK_PAUSE, took.saturating_add(LONGEST_REST).max(LOOK_PAUSE))
+}
+
 fn pause(next_due: Option<Timestamp>, now: Timestamp) -> Duration {
     match next_due {
         Some(due) => due.since(now).clamp(Duration::from_millis(1), LOOK_EVERY),
@@ -229,6 +236,15 @@ fn work(claimed: Claimed) -> Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looking_takes_a_tenth_of_the_time_and_one_that_was_held_up_holds_up_no_other() {
+        let millis = Duration::from_millis;
+        for (took, next) in [(0, 10), (1, 10), (20, 200), (200, 2_000), (1_000, 3_000), (22_000, 24_000)] {
+            assert_eq!(rest(millis(took)), millis(next), "{took}");
+        }
+        assert_eq!(rest(Duration::MAX), Duration::MAX);
+    }
 
     #[test]
     fn the_next_look_is_when_something_is_due_and_soon_in_any_case() {

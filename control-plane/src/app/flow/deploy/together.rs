@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use kanat_flow::Definition;
 use kanat_flow::definition::Trigger;
-use kanat_model::Error;
 use kanat_model::id::EnvironmentId;
+use kanat_model::{Code, Error};
 use kanat_store::flow::{self, Flow};
 use kanat_store::flow_version::{self, FlowVersion};
 use kanat_store::published::Resource;
@@ -85,8 +85,10 @@ impl Deploys {
         let hub = Arc::clone(&app.hub);
         hub.run_to_its_end(async move {
             let _turn = line.turn.lock().await;
-            // Those whose answer never comes learn that it cannot be done now.
-            let _ = tokio::time::timeout(WITHIN, line.serve(&app, &environment)).await;
+            // Those whose answer never comes, of the group and of those behind it, learn that it cannot be done now.
+            if tokio::time::timeout(WITHIN, line.serve(&app, &environment)).await.is_err() {
+                lock(&line.waiting).clear();
+            }
         });
         ended.await.unwrap_or_else(|_| Err(Error::unavailable("the deploy could not be written in time")))
     }
@@ -128,9 +130,9 @@ impl Waiting {
 }
 
 /// One of them cannot be written, and the transaction is lost with it: who is alone has that error, of the others each
-/// gets its own transaction.
+/// gets its own transaction. That the database is away is an error of all.
 async fn each_alone(app: &App, environment: &EnvironmentId, group: Vec<Waiting>, error: Error) {
-    if group.len() == 1 {
+    if group.len() == 1 || error.code == Code::Unavailable {
         return group.into_iter().for_each(|waiting| waiting.end(Err(error.clone())));
     }
     for waiting in group {
