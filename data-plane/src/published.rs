@@ -55,6 +55,7 @@ where
     };
     let target = match Route::find(&snapshot, &parts) {
         Route::Call(target) => target,
+        Route::Hosts => return refused(Refusal::new(StatusCode::BAD_REQUEST, "the request names more than one host")),
         Route::Options(apis) => return cors::options(&apis, &parts.headers),
         Route::Method(apis) => {
             let allow = route::allow(&apis);
@@ -106,7 +107,7 @@ where
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
         arrival.dedupe.push(key::call(&target.api.id, caller.id(), idempotency_key.clone()));
-        Sent { idempotency_key, raw_body: arrival.raw_body.clone() }
+        Sent { idempotency_key, raw_body: arrival.raw_body.clone(), trigger: arrival.trigger.clone() }
     });
     if let Some(answering) = &target.version().answering {
         return wait::answer(shared, target, answering, runnable, arrival, sent, deadline).await;

@@ -9,6 +9,7 @@ mod http;
 mod keys;
 mod limits;
 mod list;
+mod raw;
 mod schemas;
 mod switch;
 mod tokens;

@@ -16,6 +16,9 @@ use crate::violation;
 
 pub(crate) const TOO_MUCH_WORK: &str = "takes too much work to compile: there are too many references and patterns";
 
+/// What it takes to see that a member is not the one that is looked for.
+const STEPS_OF_A_NEIGHBOUR: u64 = 4;
+
 /// The base of a schema that names none; no reference can mean it by name.
 const NAMELESS: &str = "schema:///";
 
@@ -138,7 +141,7 @@ impl Resources {
         let mut at = document.value(root.index);
         for step in pointer.split('/').skip(1) {
             // What is looked for is looked for among all.
-            if !self.budget.spend(at.size()) {
+            if !self.budget.spend(STEPS_OF_A_NEIGHBOUR * at.size()) {
                 return Err(TOO_MUCH_WORK.to_owned());
             }
             let step = step.replace("~1", "/").replace("~0", "~");

@@ -23,22 +23,27 @@ const RECORD: &str = "INSERT INTO schema_version (version) VALUES ($1)";
 
 /// Brings the schema to the one that this build knows.
 pub(crate) async fn run(db: &mut Db, dialect: Dialect) -> Result<(), Error> {
+    apply(db, dialect, MIGRATIONS).await?;
+    meta::ensure_epoch(db).await
+}
+
+async fn apply(db: &mut Db, dialect: Dialect, migrations: &[&str]) -> Result<(), Error> {
     if let Some(lock) = dialect.migration_lock() {
         sqlx::query(lock).execute(&mut *db).await?;
     }
     sqlx::query(CREATE).execute(&mut *db).await?;
     let found: i64 = sqlx::query_scalar(CURRENT).fetch_one(&mut *db).await?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(Error::Newer { found, known });
     }
-    for (version, text) in (1..).zip(MIGRATIONS).skip_while(|(version, _)| *version <= found) {
+    for (version, text) in (1..).zip(migrations).skip_while(|(version, _)| *version <= found) {
         for statement in statements(&dialect.schema_text(text)) {
             sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *db).await?;
         }
         sqlx::query(RECORD).bind::<i64>(version).execute(&mut *db).await?;
     }
-    meta::ensure_epoch(db).await
+    Ok(())
 }
 
 /// Migrations hold no `;` but at the end of a statement and in comments, which have lines of their own.
@@ -49,10 +54,12 @@ fn statements(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use kanat_model::id::AccountId;
+    use kanat_model::page::Page;
     use kanat_testing_postgres::Database;
 
     use super::*;
-    use crate::Store;
+    use crate::{Store, environment, flow, published_api};
 
     async fn refuses_a_newer_schema(address: &str) {
         let store = Store::open(address).await.unwrap();
@@ -86,6 +93,64 @@ mod tests {
             store.close().await;
         }
         assert!(epochs.iter().all(|epoch| *epoch == epochs[0]), "{epochs:?}");
+    }
+
+    /// As the build before published APIs left it.
+    const OF_BEFORE: &str = "
+        INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'default', 1);
+        INSERT INTO environment (id, account_id, name, is_default, generation, created_at)
+            VALUES ('env_1', 'acc_1', 'development', 1, 7, 2);
+        INSERT INTO flow (id, account_id, environment_id, name, description, status, version, trigger_kind, yaml_config,
+                change_summary, revision, created_at, updated_at)
+            VALUES ('flw_1', 'acc_1', 'env_1', 'orders', '', 'active', 1, 'manual', 'flow: orders', '', 3, 4, 5);
+        INSERT INTO batch_job (id, account_id, environment_id, flow_id, status, total, concurrency, succeeded, failed,
+                created_at, started_at)
+            VALUES ('bat_1', 'acc_1', 'env_1', 'flw_1', 'running', 1, 1, 0, 0, 6, 6);
+        INSERT INTO batch_record (job_id, position, state, payload) VALUES ('bat_1', 0, 'pending', '{\"n\":1}')";
+
+    async fn keeps_what_an_older_build_left(address: &str, dialect: Dialect) {
+        let store = Store::attach(address).await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        apply(&mut tx, dialect, &MIGRATIONS[..8]).await.unwrap();
+        meta::ensure_epoch(&mut tx).await.unwrap();
+        let epoch = meta::epoch(&mut tx).await.unwrap();
+        for statement in statements(OF_BEFORE) {
+            sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        store.close().await;
+
+        let store = Store::open(address).await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        assert_eq!(meta::epoch(&mut tx).await.unwrap(), epoch);
+        let account = AccountId::new("acc_1");
+        let found = environment::default(&mut tx, &account).await.unwrap().unwrap();
+        assert_eq!(
+            (found.name.as_str(), found.generation, found.base_url, found.revision),
+            ("development", 7, None, 1)
+        );
+        assert_eq!((found.created_at.as_millis(), found.updated_at.as_millis()), (2, 2));
+        let orders = flow::find(&mut tx, &found.id, "orders").await.unwrap().unwrap();
+        assert_eq!((orders.id.as_str(), orders.version, orders.yaml_config.as_str()), ("flw_1", 1, "flow: orders"));
+        let select = "SELECT payload FROM batch_record WHERE job_id = 'bat_1'";
+        let records: Vec<String> = sqlx::query_scalar(select).fetch_all(&mut *tx).await.unwrap();
+        assert_eq!(records, [r#"{"n":1}"#]);
+        let page = Page { limit: 10, offset: 0 };
+        assert_eq!(published_api::list(&mut tx, &found.id, "", page).await.unwrap().total, 0);
+        let newest: i64 = sqlx::query_scalar(CURRENT).fetch_one(&mut *tx).await.unwrap();
+        assert_eq!(usize::try_from(newest).unwrap(), MIGRATIONS.len());
+    }
+
+    #[tokio::test]
+    async fn keeps_what_an_older_build_left_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", folder.path().join("kanat.db").display());
+        keeps_what_an_older_build_left(&address, Dialect::Sqlite).await;
+    }
+
+    #[tokio::test]
+    async fn keeps_what_an_older_build_left_in_a_postgresql_database() {
+        keeps_what_an_older_build_left(Database::fresh().url(), Dialect::Postgres).await;
     }
 
     #[tokio::test]

@@ -89,7 +89,7 @@ impl Run<'_> {
         }
         let (body, content_type) = body.other.unwrap_or((body.json, JSON));
         headers.entry(header::CONTENT_TYPE).or_insert(content_type);
-        let body = if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        let body = if is_bare(status) {
             headers.remove(header::CONTENT_TYPE);
             Bytes::new()
         } else {
@@ -115,6 +115,11 @@ impl Run<'_> {
         let last = self.work.steps.last().map(|step| step.output.clone());
         Body { json: last.unwrap_or_else(|| self.payload.clone()), other: None }
     }
+}
+
+/// Whether answers of this status have no body.
+fn is_bare(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// A text that the API calls by another type than JSON goes out without quotes.

@@ -154,12 +154,14 @@ fn document(
 
 /// What the consumer knows a call by, when it says so.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
-    let Some(given) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let text = given.to_str().ok().filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len()));
-    match text {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(first) = given.next() else { return Ok(None) };
+    let text = first.to_str().ok().filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len()));
+    match text.filter(|_| given.next().is_none()) {
         Some(text) => Ok(Some(text.to_owned())),
         None => {
-            let message = format!("Idempotency-Key takes 1 to {IDEMPOTENCY_KEY_LIMIT} visible characters of ASCII");
+            let message =
+                format!("Idempotency-Key comes once, with 1 to {IDEMPOTENCY_KEY_LIMIT} visible characters of ASCII");
             Err(Refusal::new(StatusCode::BAD_REQUEST, message))
         }
     }

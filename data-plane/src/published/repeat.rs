@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use kanat_message_log::{Content, Tenant, TraceRecord};
+use kanat_message_log::{Tenant, TraceRecord};
 use kanat_model::id::MessageId;
 use kanat_model::message::{ErrorKind, Status};
 use kanat_net::Body;
@@ -23,6 +23,8 @@ use crate::service::Shared;
 pub(crate) struct Sent {
     pub idempotency_key: String,
     pub raw_body: Bytes,
+    /// The document that expressions see as `trigger`, which has path and query.
+    pub trigger: Bytes,
 }
 
 /// Answers a call that does not wait, whose message was found to be there already, as `first`.
@@ -74,12 +76,17 @@ pub(crate) async fn answer_of_run(
 async fn is_repeat(shared: &Shared, flow: &Flow, sent: Option<Sent>, first: &MessageId) -> Result<bool, Refusal> {
     let Some(sent) = sent else { return Ok(false) };
     let content = shared.pipeline.content(&tenant(flow), first).await.map_err(|error| receive::not_stored(&error))?;
-    // It may have been known by the flow's own key, or be no more than a key by now.
-    let known = content.filter(|content| key_of(content).as_deref() == Some(&sent.idempotency_key));
-    match known {
-        None => Ok(false),
-        Some(content) if content.raw_body == sent.raw_body => Ok(true),
-        Some(_) => Err(conflict("this Idempotency-Key came with another request before")),
+    let Some(content) = content else { return Ok(false) };
+    match (Asked::read(&content.request), Asked::read(&sent.trigger)) {
+        // It may have been known by the flow's own key, or be no more than a key by now.
+        (Some(first), Some(asked)) if first.headers.idempotency_key.as_ref() == Some(&sent.idempotency_key) => {
+            if content.raw_body == sent.raw_body && first.is_at(&asked) {
+                Ok(true)
+            } else {
+                Err(conflict("this Idempotency-Key came with another request before"))
+            }
+        }
+        _ => Ok(false),
     }
 }
 
@@ -126,15 +133,29 @@ impl Given {
     }
 }
 
-fn key_of(content: &Content) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Document {
-        headers: Headers,
+/// What a call asked for, as its message has it.
+#[derive(Deserialize)]
+struct Asked<'d> {
+    headers: Headers,
+    #[serde(borrow)]
+    query: &'d RawValue,
+    #[serde(borrow)]
+    path_params: &'d RawValue,
+}
+
+#[derive(Deserialize)]
+struct Headers {
+    #[serde(rename = "idempotency-key")]
+    idempotency_key: Option<String>,
+}
+
+impl<'d> Asked<'d> {
+    fn read(trigger: &'d [u8]) -> Option<Self> {
+        serde_json::from_slice(trigger).ok()
     }
-    #[derive(Deserialize)]
-    struct Headers {
-        #[serde(rename = "idempotency-key")]
-        idempotency_key: Option<String>,
+
+    /// Whether both are for the same thing.
+    fn is_at(&self, other: &Self) -> bool {
+        self.query.get() == other.query.get() && self.path_params.get() == other.path_params.get()
     }
-    serde_json::from_slice::<Document>(&content.request).ok()?.headers.idempotency_key
 }

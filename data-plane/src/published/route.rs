@@ -19,6 +19,8 @@ pub(crate) enum Route {
     Options(Vec<Arc<Api>>),
     /// There are APIs, and none with this method.
     Method(Vec<Arc<Api>>),
+    /// It is not clear which environment is meant.
+    Hosts,
     Nothing,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct Target {
 
 impl Route {
     pub fn find(snapshot: &Snapshot, parts: &Parts) -> Self {
-        let host = host(parts);
+        let Some(host) = host(parts) else { return Self::Hosts };
         let Some(environment) = snapshot.of_host(host) else { return Self::Nothing };
         let path = parts.uri.path();
         let Some(requested) = Requested::parse(path) else { return Self::Nothing };
@@ -151,12 +153,14 @@ fn write_text(text: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// The host that a request names, with its port; nothing when it names none.
-fn host(parts: &Parts) -> &str {
-    match parts.uri.authority() {
-        Some(authority) => authority.as_str(),
-        None => parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+/// The host that a request names, with its port; an empty one when it names none, `None` when it names several.
+fn host(parts: &Parts) -> Option<&str> {
+    if let Some(authority) = parts.uri.authority() {
+        return Some(authority.as_str());
     }
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let first = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+    hosts.next().is_none().then_some(first)
 }
 
 /// What an environment says of itself, else what the caller seems to have asked.
