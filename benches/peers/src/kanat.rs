@@ -1,6 +1,7 @@
 //! By Kanat's own language.
 
 use kanat_mapping::{Expression, FieldValue, Mapping, Scope};
+use kanat_model::Timestamp;
 
 /// As in the flow that `cargo xtask bench` measures.
 const FIELDS: [(&str, &str); 11] = [
@@ -23,9 +24,9 @@ pub fn mapping() -> impl Fn(&[u8]) -> Vec<u8> {
         (name.to_owned(), FieldValue::Expression(Expression::parse(text).expect("the expression parses")))
     });
     let mapping = Mapping::new(fields.into()).expect("the fields do not conflict");
-    let now = "2026-03-01T09:30:00Z".parse().expect("the instant parses");
+    let now = Timestamp::from_millis(1_772_357_400_000);
     move |order| {
-        kanat_mapping::json::check(order).expect("the order is JSON");
+        kanat_mapping::json::check(order, kanat_mapping::json::MAX_DEPTH).expect("the order is JSON");
         let mut out = Vec::with_capacity(512);
         mapping.write(&Scope::new(order, now), &mut out).expect("the order can be mapped");
         out

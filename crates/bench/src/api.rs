@@ -16,6 +16,7 @@ use crate::load::{self, Call};
 use crate::process::Server;
 pub use bare::serve;
 pub use kanat::set_up;
+pub use order::call;
 use table::Row;
 pub use table::Table;
 

@@ -49,7 +49,7 @@ impl Fill {
         let first = self.first(Kind::Flow, |plan: &FlowPlan| webhook(&mut plan.clone()).is_some())?;
         let mut size = 0;
         for n in 0..count {
-            let mut plan = FlowPlan { flow_id: format!("flw_bench{n:08}"), ..first.clone() };
+            let mut plan = FlowPlan { flow_id: flow(n), ..first.clone() };
             plan.flow_name = format!("bench-orders-{n}");
             let token = WebhookToken { sha256: digest(&plan.flow_id), expires_at: 0 };
             if let Some(webhook) = webhook(&mut plan) {
@@ -122,6 +122,15 @@ impl Fill {
     fn context(&self, resource_id: &str) -> String {
         format!("published/{}/{resource_id}", self.environment)
     }
+}
+
+fn flow(n: usize) -> String {
+    format!("flw_bench{n:08}")
+}
+
+/// The path of a filled flow's webhook: its token is its id.
+pub fn webhook_of(n: Option<usize>) -> Option<String> {
+    Some(format!("/webhooks/receive/{}", flow(n?)))
 }
 
 fn webhook(plan: &mut FlowPlan) -> Option<&mut Webhook> {

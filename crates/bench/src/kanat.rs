@@ -35,6 +35,8 @@ pub struct Deployed {
     /// Of its webhook.
     pub path: String,
     pub version: u64,
+    /// A node has yet to run it, and to have it on its disk.
+    pub pending: bool,
 }
 
 impl Start<'_> {
@@ -71,11 +73,6 @@ impl Kanat {
 
     /// Puts the draft of a flow into service.
     pub async fn deploy(&self, id: &str) -> Result<Deployed> {
-        self.deploy_and_tell(id).await.map(|(deployed, _)| deployed)
-    }
-
-    /// As [`Self::deploy`], and whether a node has yet to run it.
-    pub async fn deploy_and_tell(&self, id: &str) -> Result<(Deployed, bool)> {
         let what = format!("/api/v1/flows/{id}/deploy");
         let answer = client().post(format!("{}{what}", self.base)).bearer_auth(KEY).json(&json!({})).send().await?;
         let pending = answer.headers().contains_key("x-config-applied");
@@ -84,7 +81,7 @@ impl Kanat {
         let path = url.find("/webhooks/").map(|at| url[at..].to_owned());
         let path = path.with_context(|| format!("{url:?} is not a webhook URL"))?;
         let version = deployed["version"].as_u64().unwrap_or_default();
-        Ok((Deployed { id: id.to_owned(), path, version }, pending))
+        Ok(Deployed { id: id.to_owned(), path, version, pending })
     }
 
     /// Transactions of the message log since the start.

@@ -7,6 +7,8 @@ mod bare;
 mod figures;
 mod fill;
 mod finding;
+mod folder;
+mod instructions;
 mod kanat;
 mod load;
 mod machine;
@@ -74,6 +76,18 @@ enum Role {
     Adapter,
     /// Measures published APIs alone, with one connection and with many, beside servers that do less.
     Api,
+    /// Counts the instructions of the hot paths, and fails when they are more than those that were committed.
+    Instructions {
+        /// The committed figures.
+        #[arg(long)]
+        figures: PathBuf,
+        /// Writes the figures instead.
+        #[arg(long)]
+        write: bool,
+    },
+    /// Does one work so many times; what counts its instructions starts it.
+    #[command(hide = true)]
+    Work(instructions::work::Task),
     /// Serves as a bare server of an API; the measurement starts these itself.
     #[command(hide = true)]
     BareApi {
@@ -98,14 +112,24 @@ enum Role {
     },
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    // What is counted runs on one thread.
+    let mut runtime = match arguments.role {
+        Some(Role::Work(_)) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    runtime.enable_all().build()?.block_on(run(arguments))
+}
+
+async fn run(arguments: Arguments) -> Result<()> {
     let plan = arguments.plan();
     match &arguments.role {
         Some(Role::Bare { file, target }) => bare::serve(file, *target).await,
         Some(Role::BareRows { url, target }) => bare::rows::serve(url, *target).await,
         Some(Role::BareApi { whole }) => api::serve(*whole).await,
+        Some(Role::Work(task)) => instructions::work::run(task).await,
+        Some(Role::Instructions { figures, write }) => instructions::check(&plan, figures, *write).await,
         Some(Role::Adapter) => {
             print!("{}", adapter::measure(&arguments.kanat, plan.length).await?);
             Ok(())

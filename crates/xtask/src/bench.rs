@@ -6,31 +6,44 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::command::{self, cargo};
+use crate::test::FAILPOINTS;
 use crate::workspace;
 
 /// Crates that do what the mapping does: a workspace of its own, for they are many and large.
 const PEERS: &str = "benches/peers/Cargo.toml";
 
-/// Runs `kanat-bench` with these options of its own, on the `--kanat` among them, whatever build that is, or else on a
-/// release build. A whole run writes its page.
+/// What the counts of instructions are held against.
+const INSTRUCTIONS: &str = "crates/bench/instructions.json";
+
+/// Runs `kanat-bench` with these options of its own. What is judged by time is a release build, and a whole run of it writes
+/// its page; a quick look, and the counting of instructions, take the build that the tests take. `--kanat` names another.
 pub fn run(options: &[String]) -> Result<()> {
-    if options.iter().any(|option| option == "--kanat") {
-        command::run(cargo(["build", "--locked", "--package", "kanat-bench"]))?;
-        let mut bench = Command::new(workspace::target_folder().join("debug/kanat-bench"));
-        bench.args(options);
-        return command::run(bench);
-    }
-    command::run(cargo(["build", "--release", "--locked", "--package", "kanat", "--package", "kanat-bench"]))?;
-    let binaries = workspace::target_folder().join("release");
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let counts = has("instructions");
+    let build = if !has("--release") && (counts || has("--quick") || has("--kanat")) { "debug" } else { "release" };
+    let mut cargo = cargo(["build", "--locked", "--package", "kanat", "--package", "kanat-bench"]);
+    if build == "release" {
+        cargo.arg("--release")
+    } else {
+        cargo.args(["--features", FAILPOINTS])
+    };
+    command::run(cargo)?;
+    let binaries = workspace::target_folder().join(build);
     let mut bench = Command::new(binaries.join("kanat-bench"));
-    bench.arg("--kanat").arg(binaries.join("kanat"));
-    if measures_mappings(options) {
+    if !has("--kanat") {
+        bench.arg("--kanat").arg(binaries.join("kanat"));
+    }
+    if build == "release" && measures_mappings(options) {
         bench.arg("--peers").arg(build_peers()?);
     }
-    if is_whole(options) {
+    if build == "release" && is_whole(options) {
         bench.arg("--write").arg(workspace::root().join("docs"));
     }
-    bench.args(options);
+    bench.args(options.iter().filter(|option| *option != "--release"));
+    if counts {
+        command::installed("valgrind", || command::works("valgrind", &["--version"]))?;
+        bench.arg("--figures").arg(workspace::root().join(INSTRUCTIONS));
+    }
     command::run(bench)
 }
 
@@ -44,7 +57,7 @@ fn build_peers() -> Result<PathBuf> {
 
 /// Whether all is measured: no part is named, and it is not a quick look.
 fn is_whole(options: &[String]) -> bool {
-    let parts = ["--only", "--quick", "--write", "--help", "-h", "api", "adapter"];
+    let parts = ["--only", "--quick", "--write", "--help", "-h", "api", "adapter", "instructions"];
     !options.iter().any(|option| parts.iter().any(|part| option.split('=').next() == Some(*part)))
 }
 

@@ -1,10 +1,12 @@
 //! Running other programs, said aloud, with their failures in plain words.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// A cargo command at the root of the workspace, with the cargo that runs this task.
 pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -42,8 +44,27 @@ pub fn works(program: &str, arguments: &[&str]) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
+/// Sees to it that a program is there: its package is installed where it is missing and that is ours to do.
+pub fn installed(package: &str, is_here: impl Fn() -> bool) -> Result<()> {
+    if is_here() {
+        return Ok(());
+    }
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if is_root && Path::new("/usr/bin/apt-get").exists() {
+        let mut update = Command::new("apt-get");
+        update.args(["update", "-q"]);
+        run(update)?;
+        let mut install = Command::new("apt-get");
+        install.args(["install", "-y", "-q", "--no-install-recommends", package]);
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        run(install)?;
+    }
+    ensure!(is_here(), "{package} is not here: apt-get install {package}");
+    Ok(())
+}
+
 fn describe(command: &Command) -> String {
-    let program = std::path::Path::new(command.get_program());
+    let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
     let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
     std::iter::once(program).chain(arguments).collect::<Vec<_>>().join(" ")

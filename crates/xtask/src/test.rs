@@ -1,11 +1,7 @@
 //! `cargo xtask test`: the one test command. It builds the binary that the black-box tests start, looks for what they
 //! need from the machine, and runs every test of the workspace.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use kanat_testing_postgres::Programs;
 
 use crate::command::{self, cargo};
@@ -37,25 +33,11 @@ fn look_for_postgres() -> Result<()> {
         .context("the tests need PostgreSQL: apt-get install postgresql, or name a server by DATABASE_URL")
 }
 
-/// The proxy of `deploy/nginx`, run for real; installed where it is missing and that is ours to do.
+/// The proxy of `deploy/nginx`, run for real.
 fn look_for_nginx() -> Result<()> {
     // Debian puts it where only root's path leads.
     let is_here = || ["nginx", "/usr/sbin/nginx"].iter().any(|program| command::works(program, &["-v"]));
-    if is_here() {
-        return Ok(());
-    }
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    if is_root && Path::new("/usr/bin/apt-get").exists() {
-        let mut update = Command::new("apt-get");
-        update.args(["update", "-q"]);
-        command::run(update)?;
-        let mut install = Command::new("apt-get");
-        install.args(["install", "-y", "-q", "--no-install-recommends", "nginx"]);
-        install.env("DEBIAN_FRONTEND", "noninteractive");
-        command::run(install)?;
-    }
-    ensure!(is_here(), "the tests need nginx, for the proxy in front of nodes: apt-get install nginx");
-    Ok(())
+    command::installed("nginx", is_here).context("the tests need nginx, for the proxy in front of nodes")
 }
 
 /// What the tests start besides Rust. Everything missing is said at once, with the command that brings it.

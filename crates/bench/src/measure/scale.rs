@@ -1,24 +1,30 @@
 //! A node that holds very much: flows, entries of lookup tables, keys of consumers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::figures::{median, plain};
-use crate::fill::Fill;
+use crate::fill::{self, Fill};
 use crate::finding::{Finding, Goal};
+use crate::folder::copy;
 use crate::kanat::{self, Deployed, Kanat, Start};
 use crate::plan::Plan;
 use crate::subject::Subject;
 use crate::target::Target;
 use crate::{api, order};
 
+/// A node that has very much to take over is given so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// What one size of a node came to.
 struct Sized {
     rate: f64,
     memory_kib: u64,
+    /// Until a node runs what it did not have.
+    taken_over: Duration,
     start: Duration,
     changes: Vec<Duration>,
 }
@@ -33,12 +39,12 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
     let (mut target, sizes) = (Target::start().await?, &plan.sizes);
     let seed = Seed::make(plan, &target).await?;
     let mut plan_bytes = 0;
-    let (small, returned) = seed.sized("one flow", plan, target, |_| Ok(())).await?;
+    let (small, returned) = seed.sized("one flow", plan, target, |_| Ok(false)).await?;
     target = returned;
     let (flows, returned) = seed
         .sized("many flows", plan, target, |fill| {
             plan_bytes = fill.flows(sizes.flows)?;
-            Ok(())
+            Ok(true)
         })
         .await?;
     target = returned;
@@ -46,7 +52,8 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         .sized("many of all", plan, target, |fill| {
             fill.flows(sizes.flows)?;
             fill.entries(sizes.entries)?;
-            fill.keys(sizes.keys)
+            fill.keys(sizes.keys)?;
+            Ok(true)
         })
         .await?;
     Ok(findings(plan, plan_bytes, &small, &flows, &all))
@@ -109,9 +116,11 @@ fn findings(plan: &Plan, plan_bytes: usize, small: &Sized, flows: &Sized, all: &
             Goal::AtMost(5.0),
             flows.start.as_secs_f64(),
             format!(
-                "with one flow {} s, with {held} {} s",
+                "with one flow {} s, with {held} {} s; when the node does not have them yet: {} s and {} s",
                 plain(small.start.as_secs_f64()),
-                plain(all.start.as_secs_f64())
+                plain(all.start.as_secs_f64()),
+                plain(flows.taken_over.as_secs_f64()),
+                plain(all.taken_over.as_secs_f64())
             ),
         )
         .in_units("s"),
@@ -134,23 +143,32 @@ impl Seed {
         what: &str,
         plan: &Plan,
         target: Target,
-        grow: impl FnOnce(&mut Fill) -> Result<()>,
+        // Says whether it made flows.
+        grow: impl FnOnce(&mut Fill) -> Result<bool>,
     ) -> Result<(Sized, Target)> {
         eprintln!("scale: {what}");
         let folder = plan.scratch()?;
         let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
         copy(&self.data(plan), &start.data())?;
         let mut fill = Fill::begin(&start.data())?;
-        grow(&mut fill)?;
+        let filled = grow(&mut fill)?;
         fill.finish()?;
-        let kanat = start.run().await?;
-        kanat.takes(&self.flow.path).await?;
-        self.is_live(&kanat).await?;
-        kanat.server.stop().await?;
-
+        eprintln!("scale: {what}: it is filled, and starts");
+        // Of the flows that were filled in, the last, where there is one.
+        let last = fill::webhook_of(if filled { plan.sizes.flows.checked_sub(1) } else { None });
+        let last = last.as_ref().unwrap_or(&self.flow.path);
         let begun = Instant::now();
         let kanat = start.run().await?;
-        kanat.takes(&self.flow.path).await?;
+        kanat.takes(last).await?;
+        let taken_over = begun.elapsed();
+        // Answered by every node, which then has it on its disk.
+        while kanat.deploy(&self.flow.id).await?.pending {}
+        kanat.server.stop().await?;
+
+        eprintln!("scale: {what}: it starts from its disk");
+        let begun = Instant::now();
+        let kanat = start.run().await?;
+        kanat.takes(last).await?;
         let took = begun.elapsed();
         // What the start left to do, and to give back.
         tokio::time::sleep(plan.length).await;
@@ -163,68 +181,48 @@ impl Seed {
             rates.push(subject.closed(plan.sizes.connections, plan.length).await?.delivered_per_second);
         }
         let target = subject.stop().await?;
-        Ok((Sized { rate: median(rates), memory_kib, start: took, changes }, target))
+        Ok((Sized { rate: median(rates), memory_kib, taken_over, start: took, changes }, target))
     }
 
     fn data(&self, plan: &Plan) -> PathBuf {
         Start { binary: &plan.kanat, folder: self.folder.path(), database: None }.data()
     }
 
-    /// A deploy answers when the node runs all that was published before it.
-    async fn is_live(&self, kanat: &Kanat) -> Result<()> {
-        for _ in 0..100 {
-            if !deploy(kanat, &self.flow.id, 0).await?.pending {
-                return Ok(());
-            }
-        }
-        anyhow::bail!("the node does not come to run what was published")
-    }
-
     /// How long each of some changes of one flow takes to be live.
     async fn change(&self, kanat: &Kanat, plan: &Plan) -> Result<Vec<Duration>> {
+        // Nodes that are not connected yet keep nobody waiting.
+        self.live(kanat, 0).await?;
         let mut took = Vec::new();
         for n in 1..=plan.sizes.changes {
-            let change = deploy(kanat, &self.flow.id, n).await?;
-            ensure!(!change.pending, "a deploy was not live when it answered");
-            took.push(change.took);
-            let url = format!("{}{}", kanat.base, self.flow.path);
-            let accepted: serde_json::Value = serde_json::from_str(&kanat::post_text(&url, order::order(0, 0)).await?)?;
-            let id = accepted["messageId"].as_str().context("the webhook gives no id")?;
-            let message: serde_json::Value =
-                serde_json::from_str(&kanat::get(&format!("{}/api/v1/messages/{id}", kanat.base)).await?)?;
-            ensure!(message["flowVersion"] == change.version, "the next order ran {}", message["flowVersion"]);
+            took.push(self.live(kanat, n).await?);
         }
         Ok(took)
     }
-}
 
-struct Change {
-    took: Duration,
-    version: u64,
-    pending: bool,
-}
-
-/// Changes a flow and deploys it; the time is that of the deploy.
-async fn deploy(kanat: &Kanat, flow: &str, change: usize) -> Result<Change> {
-    let yaml = order::FLOW.replace("  order_id:", &format!("  revision: \"{change}\"\n  order_id:"));
-    kanat::put(&kanat.base, &format!("/api/v1/flows/{flow}"), &json!({ "yamlConfig": yaml })).await?;
-    let begun = Instant::now();
-    let (deployed, pending) = kanat.deploy_and_tell(flow).await?;
-    Ok(Change { took: begun.elapsed(), version: deployed.version, pending })
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let (source, copied) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
-            copy(&source, &copied)?;
-        } else {
-            std::fs::copy(&source, &copied)?;
+    /// Changes the flow and deploys it: how long until the deploy has answered and an order runs it.
+    async fn live(&self, kanat: &Kanat, change: usize) -> Result<Duration> {
+        let yaml = order::FLOW.replace("  order_id:", &format!("  revision: \"{change}\"\n  order_id:"));
+        let path = format!("/api/v1/flows/{}", self.flow.id);
+        kanat::put(&kanat.base, &path, &json!({ "yamlConfig": yaml })).await?;
+        let begun = Instant::now();
+        let version = kanat.deploy(&self.flow.id).await?.version;
+        let mut took = begun.elapsed();
+        while self.version(kanat).await? != version {
+            took = begun.elapsed();
+            ensure!(took < PATIENCE, "a deploy does not come to life");
         }
+        Ok(took)
     }
-    Ok(())
+
+    /// The version that an order runs under.
+    async fn version(&self, kanat: &Kanat) -> Result<u64> {
+        let url = format!("{}{}", kanat.base, self.flow.path);
+        let accepted: Value = serde_json::from_str(&kanat::post_text(&url, order::order(0, 0)).await?)?;
+        let id = accepted["messageId"].as_str().context("the webhook gives no id")?;
+        let message = kanat::get(&format!("{}/api/v1/messages/{id}", kanat.base)).await?;
+        let message: Value = serde_json::from_str(&message)?;
+        message["flowVersion"].as_u64().context("the message has no version")
+    }
 }
 
 fn millis(duration: Duration) -> f64 {

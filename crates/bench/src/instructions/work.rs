@@ -1,0 +1,168 @@
+//! What is counted: done so many times, one after another, on one thread.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use futures::stream::Pending;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use kanat_auth::Sealer;
+use kanat_data_plane::{DataPlane, Options};
+use kanat_mapping::{Expression, FieldValue, Mapping, Scope};
+use kanat_message_log::MessageLog;
+use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_model::Timestamp;
+use kanat_model::id::NodeId;
+use kanat_net::egress::{LocalTargets, Policy};
+use kanat_net::outbound;
+use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
+use kanat_proto::node::v1::{ControlMessage, NodeMessage};
+use tonic::{Status, Streaming};
+use tower::ServiceExt;
+
+use crate::{api, order};
+
+/// A path of a message or a call.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Work {
+    /// Eleven fields of an order.
+    Mapping,
+    /// A webhook, from its request to its 202.
+    Webhook,
+    /// A call of a published API, from its request to its answer.
+    Call,
+}
+
+/// What a process of one work is told.
+#[derive(clap::Args)]
+pub struct Task {
+    #[arg(long)]
+    work: Work,
+    #[arg(long)]
+    times: u64,
+    /// The data folder of a service that was stopped.
+    #[arg(long)]
+    data: PathBuf,
+    /// Path of its webhook.
+    #[arg(long)]
+    webhook: String,
+    /// The consumer's key of its API.
+    #[arg(long)]
+    key: String,
+}
+
+impl Work {
+    pub const ALL: [Self; 3] = [Self::Mapping, Self::Webhook, Self::Call];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mapping => "mapping",
+            Self::Webhook => "webhook",
+            Self::Call => "call",
+        }
+    }
+
+    /// Enough for what is not of the work itself to fade.
+    pub fn times(self) -> u64 {
+        match self {
+            Self::Mapping => 200,
+            Self::Webhook | Self::Call => 100,
+        }
+    }
+}
+
+pub async fn run(task: &Task) -> Result<()> {
+    if task.work == Work::Mapping {
+        return map(task.times);
+    }
+    let node = Node::start(task).await?;
+    for number in 0..task.times {
+        let (request, status) = match task.work {
+            Work::Call => {
+                let call = api::call(Some(task.key.clone()));
+                let request = Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
+                (request.body((call.body)(number, 0)), call.status)
+            }
+            Work::Webhook | Work::Mapping => (Request::post(&task.webhook).body(order::order(number, 0)), 202),
+        };
+        let mut request = request?.map(|body| Full::new(Bytes::from(body)));
+        let headers = request.headers_mut();
+        headers.insert("host", http::HeaderValue::from_static("bench"));
+        headers.insert("content-type", http::HeaderValue::from_static("application/json"));
+        let answer = node.answer(request).await?;
+        let answered = answer.status();
+        let text = answer.into_body().collect().await.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
+        ensure!(answered == status, "the node answered {answered}: {}", String::from_utf8_lossy(&text));
+    }
+    node.stop().await;
+    Ok(())
+}
+
+fn map(times: u64) -> Result<()> {
+    let lines = order::FLOW.lines().skip_while(|line| *line != "mapping:").skip(1);
+    let fields = lines.map_while(|line| line.strip_prefix("  ")?.split_once(": "));
+    let fields = fields.map(|(name, text)| {
+        let parsed = Expression::parse(text).map_err(|faults| anyhow::anyhow!("{name}: {faults:?}"));
+        Ok((name.to_owned(), FieldValue::Expression(parsed?)))
+    });
+    let mapping = Mapping::new(fields.collect::<Result<_>>()?);
+    let mapping = mapping.map_err(|_| anyhow::anyhow!("the fields of the flow conflict"))?;
+    for number in 0..times {
+        let order = order::order(number, 0);
+        kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH).context("the order")?;
+        let mut out = Vec::with_capacity(512);
+        mapping.write(&Scope::new(order.as_bytes(), Timestamp::from_millis(0)), &mut out)?;
+        ensure!(order::number(&out) == Some(number), "the mapping lost the order's id");
+    }
+    Ok(())
+}
+
+/// A node that runs what it finds on its disk.
+struct Node {
+    plane: DataPlane,
+    log: Arc<SqliteLog>,
+}
+
+impl Node {
+    async fn start(task: &Task) -> Result<Self> {
+        let id = std::fs::read_to_string(task.data.join("node-id")).context("the folder has no node id")?;
+        let log = Arc::new(SqliteLog::open(task.data.join("messages.db"), sqlite::Options::default()).await?);
+        let policy = Arc::new(Policy::new(Vec::new(), LocalTargets::Allowed));
+        let outbound = outbound::Client::new(policy, &outbound::Options::default())?;
+        let sealer = Arc::new(Sealer::from_env_or_file(None, &task.data)?);
+        let control = kanat_data_plane::plans::PlanClient::new(PlanServiceServer::new(Silent));
+        let options = Options::new(NodeId::new(id.trim()), task.data.clone());
+        let plane = DataPlane::start(options, Arc::clone(&log) as Arc<dyn MessageLog>, control, outbound, sealer).await;
+        plane.ready_within(Duration::from_secs(60)).await;
+        ensure!(plane.ready(), "the node has nothing on its disk");
+        Ok(Self { plane, log })
+    }
+
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<Response<kanat_net::Body>, Infallible> {
+        self.plane.service().oneshot(request).await
+    }
+
+    async fn stop(self) {
+        self.plane.drain(Duration::from_secs(10)).await;
+        self.log.close().await;
+    }
+}
+
+/// A control plane that has nothing to say.
+struct Silent;
+
+#[tonic::async_trait]
+impl PlanService for Silent {
+    type SyncStream = Pending<Result<ControlMessage, Status>>;
+
+    async fn sync(
+        &self,
+        _: tonic::Request<Streaming<NodeMessage>>,
+    ) -> Result<tonic::Response<Self::SyncStream>, Status> {
+        Ok(tonic::Response::new(futures::stream::pending()))
+    }
+}
