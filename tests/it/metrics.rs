@@ -184,7 +184,9 @@ async fn connectors_polls_and_adapters_are_counted() {
     for n in 0..2 {
         app.api.webhook(&url, &json!({ "n": n })).await;
     }
-    let poll = "flow: asks\nversion: 1\nsource: {connector: erp, trigger: poll, poll: {url: \"{{ instance.base_url }}/x\"}}\ntarget: {connector: erp, endpoint: /in, method: POST}\n";
+    // The breaker of the other one holds polls back too.
+    app.api.http_instance("shop", &target.url()).await;
+    let poll = "flow: asks\nversion: 1\nsource: {connector: shop, trigger: poll, poll: {url: \"{{ instance.base_url }}/x\"}}\ntarget: {connector: shop, endpoint: /in, method: POST}\n";
     app.api.deployed(poll).await;
     let counted = until("all of it is counted", || async {
         let scrape = Scrape::of(&app.api, &metrics).await;

@@ -14,7 +14,7 @@ use url::Url;
 use crate::auth::Auth;
 use crate::base_url;
 use crate::entry::Entry;
-use crate::redact::is_plain_header;
+use crate::redact::is_secret_header;
 pub use token::AccessToken;
 
 /// A configured connector. Its `Debug` shows no config.
@@ -278,7 +278,7 @@ impl Config<'_> {
             let wrong = || format!("config.headers.{name} is not a header");
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let mut text = HeaderValue::from_str(value).map_err(|_| wrong())?;
-            text.set_sensitive(!is_plain_header(name));
+            text.set_sensitive(is_secret_header(name));
             headers.insert(key, text);
         }
         Ok(headers)
@@ -330,7 +330,7 @@ impl Config<'_> {
 
     fn secrets(&self, derived: Option<String>) -> Vec<String> {
         let fields = self.entry.fields.iter().filter(|field| field.secret).map(|field| self.text(&field.name));
-        let headers = self.texts("headers").filter(|(name, _)| !is_plain_header(name)).map(|(_, value)| value);
+        let headers = self.texts("headers").filter(|(name, _)| is_secret_header(name)).map(|(_, value)| value);
         let mut secrets: Vec<String> = fields.chain(headers).map(str::to_owned).chain(derived).collect();
         in_order_of_masking(&mut secrets);
         secrets

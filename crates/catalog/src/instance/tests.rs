@@ -68,10 +68,10 @@ fn providers_have_their_own_address_and_credentials() {
 fn lists_its_secrets_in_every_form_that_is_sent() {
     let config = json!({
         "base_url": "https://e.example", "auth": "basic", "username": "u", "password": "pass",
-        "webhook_secret": "whsec", "headers": {"Cookie": "c=1;d=2", "X-Source": "shop", "X-Shop": "acme-7", "X-Pin": "123"},
+        "webhook_secret": "whsec", "headers": {"Cookie": "c=1;d=2", "X-Source": "shop", "X-Shop": "acme-7", "X-Session-Id": "s-4711", "X-Pin": "123"},
     });
     // What is shorter than four bytes would be found everywhere.
-    assert_eq!(instance("http", config).secrets(), ["dTpwYXNz", "c=1;d=2", "acme-7", "whsec", "pass"]);
+    assert_eq!(instance("http", config).secrets(), ["dTpwYXNz", "c=1;d=2", "s-4711", "whsec", "pass"]);
 }
 
 #[test]
