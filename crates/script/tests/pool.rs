@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use kanat_script::{Kind, Limits, Options, Pool, Script, Session};
 
-/// When code that would go on for ever has ended, also on a machine that is busy with something else. That it takes no more
-/// than a second longer on a core than it may, the black-box tests show.
-const ENDED: Duration = Duration::from_secs(30);
+/// A second more than the code may take, as promised.
+const SLACK: Duration = Duration::from_secs(1);
 
 fn pool() -> Pool {
     let limits = Limits { cpu: Duration::from_millis(300), ..Limits::default() };
@@ -59,7 +58,7 @@ async fn built_in_functions_that_do_not_stop_end_with_their_worker() {
         let mut session = pool.lease("hostile").await;
         let begun = Instant::now();
         let failure = session.call(&script, "{}", "{}").output.unwrap_err();
-        assert!(begun.elapsed() < ENDED, "{body}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_millis(300) + SLACK, "{body}: {:?}", begun.elapsed());
         assert!(matches!(failure.kind, Kind::Time | Kind::Memory | Kind::Unavailable), "{body}: {failure}");
         drop(session);
         one(&mut pool.lease("hostile").await);

@@ -99,7 +99,7 @@ async fn a_list_that_nobody_waits_for_leaves_its_connection_to_others() {
             None => hung_up += 1,
         }
     }
-    println!("{hung_up} of 1000 hung up");
+    assert!(hung_up > 0, "nobody hung up");
     log.list(&filter, first).await.unwrap();
     log.close().await;
 }

@@ -143,10 +143,7 @@ async fn three_nodes_on_one_log_never_let_in_more_than_the_key_allows_and_nearly
         }
     }
     let least = u64::from(LIMIT) * SECONDS * 95 / 100;
-    let asked: usize = counts.iter().map(|(admitted, refused)| admitted + *refused as usize).sum();
-    // What was not asked for, on a machine that is busy with something else, could not be let in.
-    let is_wanted = asked as u64 >= u64::from(LIMIT) * SECONDS * 3 / 2;
-    assert!(!is_wanted || admitted.len() as u64 >= least, "{} of {least}", admitted.len());
+    assert!(admitted.len() as u64 >= least, "{} of {least}", admitted.len());
     let logs: Vec<_> = nodes.iter().map(|node| Arc::clone(&node.log)).collect();
     used(logs[0].as_ref(), admitted.len() as u64).await;
     for node in nodes {

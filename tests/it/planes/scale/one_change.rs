@@ -19,11 +19,6 @@ fn how_many() -> usize {
     std::env::var("KANAT_SOAK_FLOWS").map_or(FLOWS, |flows| flows.parse().unwrap())
 }
 
-/// On a machine of its own.
-fn is_soak() -> bool {
-    std::env::var_os("KANAT_SOAK_FLOWS").is_some()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_change_of_very_many_flows_costs_one_flow_and_is_live_on_three_nodes() {
     let split = Split::new();
@@ -91,7 +86,5 @@ async fn one_change_of_very_many_flows_costs_one_flow_and_is_live_on_three_nodes
         sent.iter().sum::<u64>() / CHANGES as u64,
         plans.iter().sum::<u64>() / CHANGES as u64,
     );
-    // A machine that is busy with something else may hold up a few.
-    let held_up = if is_soak() { p99 } else { median };
-    assert!(held_up < LIVE_WITHIN, "{took:?}");
+    assert!(p99 < LIVE_WITHIN, "{p99:?}");
 }
