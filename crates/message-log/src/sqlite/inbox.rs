@@ -4,9 +4,10 @@
 //! But for one case: a message's end that nothing waits for. Where messages keep coming, it goes to disk with the next
 //! of them, or each message would cost two commits, and the second would stand in the way of the next message.
 //!
-//! And where many send at once, those who were just answered send again within a moment: the writer gathers as many
-//! messages as the last group had before it begins the next one, for as long as that group took at most. A lone sender,
-//! or a few, never wait.
+//! And where many send at once, those who were just answered send again within a moment. A sender waits for its answer, so
+//! there are at least as many of them as the last group had messages and came while that one was written: the writer
+//! gathers so many before it begins the next group, for a few times as long as the last one took at most. Otherwise two
+//! halves of the senders would take turns, at twice the commits. A lone sender, or a few, never wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,10 @@ use super::operation::{Operation, Work};
 
 /// How long after a message came in the next one is expected.
 const COMPANY: Duration = Duration::from_millis(5);
-/// However long a group took, gathering the next one takes no longer.
-const GATHER: Duration = Duration::from_millis(2);
+/// Gathering takes so many times as long as the last group took at most,
+const PATIENCE: u32 = 4;
+/// and however long that was, no longer than this.
+const GATHER: Duration = Duration::from_millis(4);
 /// Groups of fewer messages are not gathered for.
 const FEW: usize = 4;
 /// So many operations are worth a commit of their own.
@@ -43,6 +46,8 @@ struct State {
     /// Messages that came in and wait, and how many the last group had.
     appends: usize,
     last_appends: usize,
+    /// How many had not been answered when the last group was done: its own, and those that came while it was written.
+    senders: usize,
     /// When the writer began its last group, and when it was done with it.
     begun: Option<Instant>,
     free_since: Option<Instant>,
@@ -79,6 +84,7 @@ impl Inbox {
     pub fn take(&self, taken: &mut Vec<Operation>) {
         let mut state = self.lock();
         state.free_since = Some(Instant::now());
+        state.senders = state.last_appends + state.appends;
         while let Some(pause) = state.pause(Instant::now()) {
             state.asleep = true;
             state = match pause {
@@ -115,13 +121,13 @@ impl Inbox {
 impl State {
     /// Whether waiting longer is likely to bring little: only appends are waited for, and only while some have come.
     fn gathered(&self) -> bool {
-        self.appends == 0 || self.last_appends < FEW || self.appends >= self.last_appends
+        self.appends == 0 || self.last_appends < FEW || self.appends >= self.senders
     }
 
     /// How long the writer may go on gathering.
     fn gathering(&self, now: Instant) -> Duration {
         let (Some(begun), Some(free)) = (self.begun, self.free_since) else { return Duration::ZERO };
-        free.duration_since(begun).min(GATHER).saturating_sub(now.duration_since(free))
+        (free.duration_since(begun) * PATIENCE).min(GATHER).saturating_sub(now.duration_since(free))
     }
 
     /// How long the writer is to sleep: not at all, or until it is woken, or for some time at most.
@@ -156,9 +162,10 @@ impl Work {
 mod tests {
     use super::*;
     use crate::Lease;
+    use crate::contract::message;
     use crate::sqlite::operation::Change;
     use kanat_model::Timestamp;
-    use kanat_model::id::{BootId, MessageId};
+    use kanat_model::id::{BootId, FlowId, MessageId};
     use kanat_model::message::Status;
 
     fn end(ordered: bool) -> Operation {
@@ -198,27 +205,45 @@ mod tests {
     }
 
     #[test]
-    fn a_group_gathers_as_many_as_the_last_one_and_no_longer_than_that_took() {
+    fn a_group_gathers_as_many_as_had_no_answer_and_no_longer_than_a_few_groups_take() {
         let took = Duration::from_micros(700);
         let begun = Instant::now();
         let now = begun + took;
-        let state = |appends, last_appends| State {
+        let state = |appends, last_appends, came_meanwhile| State {
             urgent: true,
             operations: vec![end(true)],
             appends,
             last_appends,
+            senders: last_appends + came_meanwhile,
             begun: Some(begun),
             free_since: Some(now),
             ..State::default()
         };
-        assert_eq!(state(1, 1).pause(now), None, "a lone sender");
-        assert_eq!(state(1, FEW - 1).pause(now), None, "a few");
-        assert_eq!(state(9, 40).pause(now), Some(Some(took)));
-        assert_eq!(state(40, 40).pause(now), None);
-        assert_eq!(state(9, 40).pause(now + took), None);
-        assert_eq!(state(0, 40).pause(now), None, "what is no message does not wait for any");
-        let slow = State { free_since: Some(begun + GATHER * 9), ..state(9, 40) };
-        assert_eq!(slow.pause(begun + GATHER * 9), Some(Some(GATHER)), "a slow disk");
+        assert_eq!(state(1, 1, 1).pause(now), None, "a lone sender");
+        assert_eq!(state(1, FEW - 1, 1).pause(now), None, "a few");
+        assert_eq!(state(9, 40, 0).pause(now), Some(Some(took * PATIENCE)));
+        assert_eq!(state(40, 40, 0).pause(now), None, "all are there again");
+        assert_eq!(state(40, 40, 24).pause(now), Some(Some(took * PATIENCE)), "two halves that take turns");
+        assert_eq!(state(64, 40, 24).pause(now), None);
+        assert_eq!(state(9, 40, 9).pause(now + took * PATIENCE), None);
+        assert_eq!(state(0, 40, 0).pause(now), None, "what is no message does not wait for any");
+        let slow = State { free_since: Some(begun + GATHER), ..state(9, 40, 9) };
+        assert_eq!(slow.pause(begun + GATHER), Some(Some(GATHER)), "a slow disk");
+    }
+
+    #[test]
+    fn senders_are_those_of_the_last_group_and_those_who_came_meanwhile() {
+        let append = || Operation { work: Work::Append(Box::new(message(&FlowId::new("flow_1")))), reply: None };
+        let inbox = Inbox::default();
+        (0..5).for_each(|_| inbox.push(append()));
+        let mut taken = Vec::new();
+        inbox.take(&mut taken);
+        assert_eq!(taken.len(), 5);
+        (0..3).for_each(|_| inbox.push(append()));
+        inbox.close();
+        taken.clear();
+        inbox.take(&mut taken);
+        assert_eq!(inbox.lock().senders, 8);
     }
 
     #[test]
