@@ -40,6 +40,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::convert::identity;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,13 +49,14 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use self::options::{Durability, Options};
 
 use self::doubt::{Doubt, Outcome};
-use self::failure::outward;
+use self::failure::{outward, silent};
 use self::news::Line;
 use self::operation::{Answer, Change, Effect, Reply, Work};
 use self::options::{Connecting, LockSpace};
@@ -69,10 +71,14 @@ use crate::{
     SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
+/// Longest that a round of retention may take: many transactions, with pauses between them.
+const RETAIN_WITHIN: Duration = Duration::from_secs(3_600);
+
 /// A message log in one schema of a database, which any number of processes may have open.
 ///
 /// It connects to the database itself, not through a pooler that shares sessions: it listens, and prepares statements.
-/// While the database is away, calls fail as [`Error::Unavailable`]; when it is back, they work again.
+/// While the database is away, or does not answer within [`Options::patience`], calls fail as [`Error::Unavailable`]; when
+/// it is back, they work again.
 pub struct PostgresLog {
     queue: Queue,
     readers: PgPool,
@@ -103,7 +109,6 @@ impl PostgresLog {
         let (abandoned, to_give_back) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
         let line = Line::new(&connecting.schema);
-        let ear = connecting.pool(1);
         let context = Arc::new(Context { connecting, shared: Arc::clone(&shared), closing, doubts, abandoned });
         let closing = || context.closing.clone();
 
@@ -112,7 +117,7 @@ impl PostgresLog {
         tasks.spawn(upkeep::give_back(to_give_back, queue.clone(), closing()));
         tasks.spawn(upkeep::prepare_days(workers.clone(), space, today, closing()));
         tasks.spawn(line.clone().tell(workers.clone(), Arc::clone(&shared), closing()));
-        tasks.spawn(line.hear(ear, Arc::clone(&shared), closing()));
+        tasks.spawn(line.hear(context.connecting.clone(), Arc::clone(&shared), closing()));
         tasks.spawn(news::look_again(shared, closing()));
         write(&tasks, ends, &context, options.writers, conn);
         tasks.close();
@@ -122,6 +127,16 @@ impl PostgresLog {
 
     fn space(&self) -> LockSpace {
         self.context.connecting.space
+    }
+
+    /// What the database says, when it says it in time: a connection may fall silent without an end that anybody hears of.
+    async fn ask<T, E>(
+        &self,
+        call: impl Future<Output = Result<T, E>>,
+        outward_of: impl FnOnce(E) -> Error,
+    ) -> Result<T, Error> {
+        let answered = timeout(self.context.connecting.patience, call).await;
+        answered.map_or_else(|_| Err(outward(silent())), |result| result.map_err(outward_of))
     }
 
     async fn settled(&self, work: Work) -> Result<Settled, Error> {
@@ -152,7 +167,7 @@ fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, 
 /// A claim on its own, so that it comes to an end also when nobody waits for it any more.
 async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Reply) {
     let answer = |result| Answer::new(result, context.abandoned.clone());
-    match claim::claim(&workers, context.connecting.space, &claim).await {
+    match claim::claim(&workers, &context.connecting, &claim).await {
         Ok(claimed) => {
             // Nothing found is no news: whoever claims on news would never rest.
             let news = !claimed.is_empty();
@@ -179,13 +194,13 @@ async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Repl
 impl Quotas for PostgresLog {
     async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
         if exchange.asks.is_empty() {
-            return quota::look(&self.readers).await.map_err(outward);
+            return self.ask(quota::look(&self.readers), outward).await;
         }
-        quota::exchange(&self.workers, exchange).await.map_err(outward)
+        self.ask(quota::exchange(&self.workers, exchange), outward).await
     }
 
     async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        quota::usage(&self.readers, keys).await.map_err(outward)
+        self.ask(quota::usage(&self.readers, keys), outward).await
     }
 }
 
@@ -224,7 +239,7 @@ impl MessageLog for PostgresLog {
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
-        claim::waiting(&self.workers).await.map_err(outward)
+        self.ask(claim::waiting(&self.workers), outward).await
     }
 
     fn changed(&self) -> watch::Receiver<u64> {
@@ -236,104 +251,105 @@ impl MessageLog for PostgresLog {
     }
 
     async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
-        lease::open(&self.workers, owner, node, ttl).await.map_err(outward)?;
+        self.ask(lease::open(&self.workers, owner, node, ttl), outward).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error> {
-        lease::renew(&self.workers, owner).await.map_err(outward)
+        self.ask(lease::renew(&self.workers, owner), outward).await
     }
 
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
-        lease::hand_back(&self.workers, owner).await.map_err(outward)?;
+        self.ask(lease::hand_back(&self.workers, owner), outward).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        plan::save(&self.workers, plans).await.map_err(outward)
+        self.ask(plan::save(&self.workers, plans), outward).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
-        plan::get(&self.workers, flow_id, version).await.map_err(outward)
+        self.ask(plan::get(&self.workers, flow_id, version), outward).await
     }
 
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
-        poll::claim(&self.workers, claim).await.map_err(outward)
+        self.ask(poll::claim(&self.workers, claim), outward).await
     }
 
     async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error> {
-        poll::keep(&self.workers, poll).await.map_err(outward)
+        self.ask(poll::keep(&self.workers, poll), outward).await
     }
 
     async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
-        poll::seen(&self.readers, flow_id, ids).await.map_err(outward)
+        self.ask(poll::seen(&self.readers, flow_id, ids), outward).await
     }
 
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        poll::note(&self.workers, flow_id, &records).await.map_err(outward)
+        self.ask(poll::note(&self.workers, flow_id, &records), outward).await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        poll::forget(&self.workers, flow_id, before).await.map_err(outward)
+        self.ask(poll::forget(&self.workers, flow_id, before), outward).await
     }
 
     async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
-        poll::standing(&self.readers, flow_id).await.map_err(outward)
+        self.ask(poll::standing(&self.readers, flow_id), outward).await
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        poll::flows(&self.readers).await.map_err(outward)
+        self.ask(poll::flows(&self.readers), outward).await
     }
 
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        poll::forget_poll(&self.workers, flow_id).await.map_err(outward)
+        self.ask(poll::forget_poll(&self.workers, flow_id), outward).await
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        list::list(&self.readers, filter, position).await
+        self.ask(list::list(&self.readers, filter, position), identity).await
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-        read::get(&self.readers, tenant, id).await
+        self.ask(read::get(&self.readers, tenant, id), identity).await
     }
 
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-        read::content(&self.readers, tenant, id).await
+        self.ask(read::content(&self.readers, tenant, id), identity).await
     }
 
     async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-        read::trace(&self.readers, tenant, id).await
+        self.ask(read::trace(&self.readers, tenant, id), identity).await
     }
 
     async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error> {
         let decision = Decision::Retry { flow_version };
-        person::decide(&self.workers, self.space(), tenant, id, decision).await?;
+        self.ask(person::decide(&self.workers, self.space(), tenant, id, decision), identity).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
-        person::decide(&self.workers, self.space(), tenant, id, Decision::Discard).await?;
+        self.ask(person::decide(&self.workers, self.space(), tenant, id, Decision::Discard), identity).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
-        events::events(&self.readers, self.space(), query).await.map_err(outward)
+        self.ask(events::events(&self.readers, self.space(), query), outward).await
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
-        sequence::horizon(&self.readers, self.space()).await.map_err(outward)
+        self.ask(sequence::horizon(&self.readers, self.space()), outward).await
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
-        retain::retain(&self.workers, self.space(), older_than).await
+        let retained = retain::retain(&self.workers, self.space(), older_than);
+        timeout(RETAIN_WITHIN, retained).await.unwrap_or_else(|_| Err(outward(silent())))
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        read::ping(&self.readers).await
+        self.ask(read::ping(&self.readers), identity).await
     }
 
     fn stats(&self) -> Stats {

@@ -6,8 +6,13 @@ use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, NodeId};
 use sqlx::postgres::PgListener;
+use tokio::time::timeout;
 
-use crate::{Db, Error};
+use crate::{Db, Error, db};
+
+/// A line on which nothing was heard for so long is asked whether it is still one, and has so long to answer.
+const SILENCE: Duration = Duration::from_secs(20);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 const CHANNEL: &str = "kanat_announcements";
 
@@ -24,7 +29,7 @@ const NOTIFY: &str = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
 
 /// Tells the other processes, once the transaction is committed.
 pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<(), Error> {
-    if db.backend_name() == "PostgreSQL" {
+    if db.is_shared() {
         sqlx::query(NOTIFY).bind(CHANNEL).bind(announcement.to_text()).execute(db).await?;
     }
     Ok(())
@@ -45,7 +50,11 @@ impl Listener {
     /// The next announcement; `None` when the connection was lost, and with it perhaps some. The next call connects again.
     pub async fn next(&mut self) -> Result<Option<Announcement>, Error> {
         loop {
-            let Some(heard) = self.inner.try_recv().await? else { return Ok(None) };
+            let Ok(heard) = timeout(SILENCE, self.inner.try_recv()).await else {
+                db::answered(ANSWER_WITHIN, sqlx::query("SELECT 1").execute(&mut self.inner)).await?;
+                continue;
+            };
+            let Some(heard) = heard? else { return Ok(None) };
             // Another build may say more than this one knows.
             if let Some(announcement) = Announcement::parse(heard.payload()) {
                 return Ok(Some(announcement));

@@ -10,6 +10,7 @@ pub mod batch_job;
 pub mod connector_health;
 pub mod connector_instance;
 pub mod consumer_key;
+mod db;
 mod dialect;
 pub mod endpoint_schema;
 pub mod environment;
@@ -35,6 +36,7 @@ mod transaction;
 pub mod webhook_token;
 
 pub use announcement::{Announcement, Listener};
+pub use db::Db;
 pub use error::Error;
-pub use store::{Db, Options, Store};
+pub use store::{Options, Store};
 pub use transaction::Tx;

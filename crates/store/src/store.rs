@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use kanat_model::Secret;
 use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyConnection, AnyPool};
+use sqlx::{AnyPool, Connection};
 use tokio::sync::Semaphore;
 
 use crate::dialect::Dialect;
-use crate::{Error, Listener, Tx, migration};
+use crate::{Error, Listener, Tx, db, migration};
 
-/// What every function of this crate runs on: a transaction lends it.
-pub type Db = AnyConnection;
+/// A connection that was in use goes back when it has answered within that time; otherwise it ends.
+const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A cheap handle to the configuration store.
 #[derive(Clone)]
@@ -21,6 +21,7 @@ pub struct Store {
     pool: AnyPool,
     dialect: Dialect,
     url: Secret<String>,
+    patience: Duration,
     /// SQLite has one writer; queueing here is fair, its own lock is not.
     writers: Option<Arc<Semaphore>>,
 }
@@ -30,11 +31,13 @@ pub struct Store {
 pub struct Options {
     /// Most connections at once, without that of a [`Listener`].
     pub connections: u32,
+    /// Longest that the database may take to answer a statement. Its connection is given up then.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections: 8 }
+        Self { connections: 8, patience: Duration::from_secs(30) }
     }
 }
 
@@ -75,10 +78,14 @@ impl Store {
                     Ok(())
                 })
             })
+            .after_release(move |connection, _| {
+                // The pool itself waits without an end for the answer of a connection that fell silent.
+                Box::pin(async move { db::answered(RELEASE_WITHIN, connection.ping()).await.map(|()| true) })
+            })
             .connect(&url)
             .await?;
         let writers = (dialect == Dialect::Sqlite).then(|| Arc::new(Semaphore::new(1)));
-        Ok(Self { pool, dialect, url: Secret::new(url), writers })
+        Ok(Self { pool, dialect, url: Secret::new(url), patience: options.patience, writers })
     }
 
     /// Opens the SQLite file at `path`, which is made when it is missing.
@@ -92,12 +99,12 @@ impl Store {
             Some(writers) => Some(Arc::clone(writers).acquire_owned().await.expect("the semaphore is never closed")),
             None => None,
         };
-        Tx::begin(self.pool.acquire().await?, self.dialect.begin_write(), turn).await
+        Tx::begin(self.pool.acquire().await?, self.dialect.begin_write(), turn, self.patience).await
     }
 
     /// Begins a transaction that sees one state of the database throughout; only for reading.
     pub async fn read(&self) -> Result<Tx, Error> {
-        Tx::begin(self.pool.acquire().await?, self.dialect.begin_read(), None).await
+        Tx::begin(self.pool.acquire().await?, self.dialect.begin_read(), None, self.patience).await
     }
 
     /// Whether other processes may work on the same database.
@@ -156,6 +163,8 @@ fn percent_encode(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kanat_testing_postgres::{Database, Line};
+
     use super::*;
     use crate::meta;
 
@@ -181,6 +190,25 @@ mod tests {
         meta::set(&mut tx, "colour", "red").await.unwrap();
         drop(tx);
         assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), None);
+    }
+
+    /// One connection, so that whoever keeps it for nothing is seen.
+    #[tokio::test]
+    async fn a_connection_that_falls_silent_is_given_up() {
+        let database = Database::fresh();
+        let line = Line::to(database.url());
+        let options = Options { connections: 1, patience: Duration::from_secs(1) };
+        let store = Store::open_with(line.url(), &options).await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        line.fall_silent_at("blue");
+        let error = meta::set(&mut tx, "colour", "blue").await.unwrap_err();
+        assert!(error.may_pass() && error.to_string().contains("does not answer"), "{error}");
+        drop(tx);
+        let mut tx = store.begin().await.expect("its place is free again");
+        meta::set(&mut tx, "colour", "red").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), Some("red".to_owned()));
+        store.close().await;
     }
 
     #[tokio::test]

@@ -1,17 +1,18 @@
 //! A transaction, and how one begins so that its connection is of use afterwards, whatever becomes of the caller.
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, SqlSafeStr, Transaction};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::TaskTracker;
 
-use crate::{Db, Error};
+use crate::{Db, Error, db};
 
 /// A transaction: undone unless it is committed.
 pub struct Tx {
-    inner: Transaction<'static, Any>,
+    db: Db,
     _turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -25,17 +26,19 @@ impl Tx {
         connection: PoolConnection<Any>,
         statement: &'static str,
         turn: Option<OwnedSemaphorePermit>,
+        patience: Duration,
     ) -> Result<Self, Error> {
         let begun = TaskTracker::new().spawn(async move {
-            let inner = Transaction::begin(connection, Some(statement.into_sql_str())).await?;
-            Ok(Self { inner, _turn: turn })
+            let begun = Transaction::begin(connection, Some(statement.into_sql_str()));
+            let tx = db::answered(patience, begun).await?;
+            Ok(Self { db: Db::new(tx, patience), _turn: turn })
         });
         begun.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
     }
 
     /// Returns once the changes are durable.
     pub async fn commit(self) -> Result<(), Error> {
-        Ok(self.inner.commit().await?)
+        self.db.commit().await
     }
 }
 
@@ -43,20 +46,18 @@ impl Deref for Tx {
     type Target = Db;
 
     fn deref(&self) -> &Db {
-        &self.inner
+        &self.db
     }
 }
 
 impl DerefMut for Tx {
     fn deref_mut(&mut self) -> &mut Db {
-        &mut self.inner
+        &mut self.db
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use kanat_testing_postgres::Database;
     use sqlx::AnyPool;
     use sqlx::any::AnyPoolOptions;
@@ -79,7 +80,7 @@ mod tests {
         sqlx::raw_sql("CREATE TABLE written (n BIGINT); SELECT pg_advisory_lock(7)").execute(&other).await.unwrap();
 
         let connection = pool.acquire().await.unwrap();
-        let begun = Tx::begin(connection, "BEGIN; SELECT pg_advisory_xact_lock(7)", None);
+        let begun = Tx::begin(connection, "BEGIN; SELECT pg_advisory_xact_lock(7)", None, Duration::from_secs(60));
         let asked = async {
             while sqlx::query_scalar::<_, i64>(WAITS).fetch_one(&other).await.unwrap() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -6,11 +6,13 @@ mod cluster;
 mod command;
 mod database;
 mod error;
+mod line;
 mod operator;
 mod programs;
 
 pub use cluster::{Cluster, Durability, Stop};
 pub use database::Database;
 pub use error::Error;
+pub use line::Line;
 pub use operator::Backup;
 pub use programs::Programs;

@@ -55,7 +55,7 @@ impl Flags {
 impl Settings {
     /// For the configuration store.
     pub fn store(&self) -> kanat_store::Options {
-        kanat_store::Options { connections: self.store }
+        kanat_store::Options { connections: self.store, ..Default::default() }
     }
 
     /// For the message log.

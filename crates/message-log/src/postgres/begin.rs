@@ -3,6 +3,9 @@
 use sqlx::{PgPool, Postgres, SqlSafeStr, Transaction};
 use tokio_util::task::TaskTracker;
 
+use super::failure::answered;
+use super::options::PATIENCE;
+
 /// One that writes.
 pub(super) async fn write(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     begin(pool, "BEGIN").await
@@ -21,7 +24,8 @@ pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postg
 /// for, and a transaction that nobody wants is undone then.
 async fn begin(pool: &PgPool, statement: &'static str) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let connection = pool.acquire().await?;
-    let begun = TaskTracker::new().spawn(Transaction::begin(connection, Some(statement.into_sql_str())));
+    let begun = answered(PATIENCE, Transaction::begin(connection, Some(statement.into_sql_str())));
+    let begun = TaskTracker::new().spawn(begun);
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 

@@ -8,9 +8,9 @@ use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
-use super::failure::{Kind, outward};
+use super::failure::{Kind, answered, outward};
 use super::operation::Change;
-use super::options::LockSpace;
+use super::options::{Connecting, LockSpace};
 use super::text::text;
 use super::transaction::{Trail, Transaction};
 use super::{begin, change, row, sequence};
@@ -136,15 +136,16 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
     Ok(flows.into_values().collect())
 }
 
-pub(super) async fn claim(workers: &PgPool, space: LockSpace, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
+pub(super) async fn claim(workers: &PgPool, connecting: &Connecting, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let undone = |error: sqlx::Error| Failed::Undone(outward(error));
+    let (space, patience) = (connecting.space, connecting.patience);
     let mut tx = begin::write(workers).await.map_err(undone)?;
-    let (trail, claimed) = take(&mut tx, space, claim).await.map_err(undone)?;
+    let (trail, claimed) = answered(patience, take(&mut tx, space, claim)).await.map_err(undone)?;
     if claimed.is_empty() {
-        tx.rollback().await.map_err(undone)?;
+        answered(patience, tx.rollback()).await.map_err(undone)?;
         return Ok(claimed);
     }
-    match tx.commit().await {
+    match answered(patience, tx.commit()).await {
         Ok(()) => Ok(claimed),
         Err(error) if Kind::of(&error) == Kind::Broken => Err(Failed::InDoubt { trail, claimed }),
         Err(error) => Err(undone(error)),

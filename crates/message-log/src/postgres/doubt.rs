@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::{PgPool, Row};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::operation::{Answer, Effect, Reply};
 use super::shared::Change;
@@ -84,7 +85,7 @@ pub(super) async fn run(mut doubts: mpsc::UnboundedReceiver<Doubt>, pool: PgPool
         }
         let mut left = Vec::new();
         for mut doubt in open {
-            match fate(&pool, &doubt.trail).await {
+            match timeout(ANSWER_WITHIN, fate(&pool, &doubt.trail)).await.unwrap_or(Fate::NotYetKnown) {
                 Fate::NotYetKnown => {
                     doubt.give_up_waiting(&context);
                     left.push(doubt);

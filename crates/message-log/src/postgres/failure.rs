@@ -1,5 +1,9 @@
 //! What PostgreSQL's errors mean for a log.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use crate::Error;
 
 /// What to do about a failed transaction.
@@ -56,6 +60,14 @@ pub(super) fn outward(error: sqlx::Error) -> Error {
         Kind::NoRoom | Kind::Contended | Kind::Away | Kind::Broken => Error::Unavailable(error.to_string()),
         Kind::Operation => Error::Other(error.to_string()),
     }
+}
+
+/// The outcome of `call`, or that it took longer than it may.
+pub(super) async fn answered<T>(
+    patience: Duration,
+    call: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    timeout(patience, call).await.unwrap_or_else(|_| Err(silent()))
 }
 
 /// A database that does not answer.

@@ -7,14 +7,20 @@ use std::time::Duration;
 use kanat_model::id::BootId;
 use sqlx::PgPool;
 use sqlx::postgres::PgListener;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::failure::answered;
+use super::options::{Connecting, PATIENCE};
 use super::shared::{Change, News, Shared};
 
 /// Between two notifications of one process: each takes a lock in the database that all notifying processes share.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Everybody looks again after so long, whatever was or was not heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// A line on which nothing was heard for so long is asked whether it is still one, and has so long to answer.
+const SILENCE: Duration = Duration::from_secs(20);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// In a transaction of its own, which need not be on disk: in the transaction that writes, it would make the commits of
@@ -47,7 +53,8 @@ impl Line {
             let what = if now.claimable == told.claimable { "events" } else { "claimable" };
             told = now;
             let payload = format!("{what} {}", self.process);
-            if let Err(error) = sqlx::query(NOTIFY).bind(&self.channel).bind(payload).execute(&pool).await {
+            let telling = sqlx::query(NOTIFY).bind(&self.channel).bind(payload).execute(&pool);
+            if let Err(error) = answered(PATIENCE, telling).await {
                 tracing::debug!(error = %error, "other processes were not told of news in the message log");
             }
             tokio::time::sleep(PAUSE).await;
@@ -55,10 +62,10 @@ impl Line {
     }
 
     /// Hears what the other processes tell, until the log is closed.
-    pub async fn hear(self, pool: PgPool, shared: Arc<Shared>, closing: CancellationToken) {
+    pub async fn hear(self, connecting: Connecting, shared: Arc<Shared>, closing: CancellationToken) {
         while !closing.is_cancelled() {
             tokio::select! {
-                heard = self.listen(&pool, &shared) => if let Err(error) = heard {
+                heard = self.listen(&connecting, &shared) => if let Err(error) = heard {
                     tracing::debug!(error = %error, "news of the message log cannot be heard for now");
                 },
                 () = closing.cancelled() => return,
@@ -70,13 +77,18 @@ impl Line {
         }
     }
 
-    async fn listen(&self, pool: &PgPool, shared: &Shared) -> Result<(), sqlx::Error> {
-        let mut listener = PgListener::connect_with(pool).await?;
+    async fn listen(&self, connecting: &Connecting, shared: &Shared) -> Result<(), sqlx::Error> {
+        // A pool of its own: one that fell silent keeps its place for long.
+        let mut listener = PgListener::connect_with(&connecting.pool(1)).await?;
         listener.listen(&self.channel).await?;
         // What was told before is not heard.
         shared.heard(Change::Claimable);
         loop {
-            let Some(notification) = listener.try_recv().await? else { return Ok(()) };
+            let Ok(heard) = timeout(SILENCE, listener.try_recv()).await else {
+                answered(ANSWER_WITHIN, sqlx::query("SELECT 1").execute(&mut listener)).await?;
+                continue;
+            };
+            let Some(notification) = heard? else { return Ok(()) };
             match notification.payload().split_once(' ') {
                 Some((_, process)) if process == self.process => {}
                 Some(("events", _)) => shared.heard(Change::Events),
@@ -103,16 +115,16 @@ mod tests {
 
     use super::*;
     use crate::postgres::Options;
-    use crate::postgres::options::Connecting;
 
     #[tokio::test]
     async fn a_process_hears_what_another_tells() {
         let database = Database::fresh();
-        let pool = Connecting::new(database.url(), &Options::default()).unwrap().pool(3);
+        let connecting = Connecting::new(database.url(), &Options::default()).unwrap();
+        let pool = connecting.pool(3);
         let (one, other) = (Arc::new(Shared::new()), Arc::new(Shared::new()));
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(Line::new("kanat_log").tell(pool.clone(), Arc::clone(&one), closing.clone()));
-        tasks.spawn(Line::new("kanat_log").hear(pool.clone(), Arc::clone(&other), closing.clone()));
+        tasks.spawn(Line::new("kanat_log").hear(connecting, Arc::clone(&other), closing.clone()));
         let (mut changed, mut claimable) = (other.changed(), other.claimable());
         // It listens.
         claimable.changed().await.unwrap();

@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, PgPool};
+use sqlx::{ConnectOptions, Connection, PgPool};
 
 pub use crate::sqlite::Durability;
 
+use super::failure::answered;
 use crate::Error;
 
 /// A call that finds no free connection for so long fails.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest that a call waits for the database to come back, or for a new connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Above what the database itself allows a statement.
+pub(super) const PATIENCE: Duration = Duration::from_secs(40);
+/// A connection that was in use goes back when it has answered within that time; otherwise it ends.
+const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 200;
 
 /// What every connection is told. Transactions of ours are short: one that stands still belongs to a process that was
@@ -59,6 +64,8 @@ pub struct Options {
     pub readers: u32,
     /// Most connections for claims, leases and everything else that writes outside of groups.
     pub workers: u32,
+    /// Longest that the database may take to answer a call. Its connection is given up then.
+    pub patience: Duration,
 }
 
 impl Default for Options {
@@ -71,6 +78,7 @@ impl Default for Options {
             writers: 2,
             readers: 4,
             workers: 4,
+            patience: PATIENCE,
         }
     }
 }
@@ -82,6 +90,7 @@ pub(super) struct Connecting {
     /// For the advisory locks of this schema alone.
     pub space: LockSpace,
     pub options: PgConnectOptions,
+    pub patience: Duration,
 }
 
 /// Advisory locks belong to the whole database, so those of each schema have numbers of their own.
@@ -111,11 +120,16 @@ impl Connecting {
             .options(SETTINGS.iter().copied())
             .options([("search_path", options.schema.as_str()), ("synchronous_commit", synchronous_commit)])
             .disable_statement_logging();
-        Ok(Self { schema: options.schema.clone(), space: LockSpace::of(&options.schema), options: connect })
+        let space = LockSpace::of(&options.schema);
+        Ok(Self { schema: options.schema.clone(), space, options: connect, patience: options.patience })
     }
 
     pub fn pool(&self, connections: u32) -> PgPool {
         let pool = PgPoolOptions::new().max_connections(connections.max(1)).acquire_timeout(ACQUIRE_TIMEOUT);
+        // The pool itself waits without an end for the answer of a connection that fell silent.
+        let pool = pool.after_release(|connection, _| {
+            Box::pin(async move { answered(RELEASE_WITHIN, connection.ping()).await.map(|()| true) })
+        });
         pool.connect_lazy_with(self.options.clone())
     }
 }

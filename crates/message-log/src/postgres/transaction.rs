@@ -1,22 +1,16 @@
 //! One transaction: what ends a hold on a message first, then what comes in. So a message that frees its ordering key
 //! lets one that arrives with it be run at once.
 
-use std::time::Duration;
-
 use kanat_model::Timestamp;
 use sqlx::PgConnection;
-use tokio::time::timeout;
 
-use super::failure::{Kind, silent};
+use super::failure::{Kind, answered};
 use super::operation::{Effect, Operation, Work};
-use super::options::LockSpace;
+use super::options::{Connecting, LockSpace};
 use super::sequence::{self, Taken};
 use super::witness::Witness;
 use super::{append, change, keys, step, tried};
 use crate::Settled;
-
-/// Longest that a group may take, above what the database itself allows a statement.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A transaction under way.
 pub(super) struct Transaction<'c> {
@@ -69,17 +63,18 @@ impl<'c> Transaction<'c> {
 /// Does all operations or none. Gives an effect for each.
 pub(super) async fn run(
     conn: &mut PgConnection,
-    space: LockSpace,
+    connecting: &Connecting,
     operations: &[Operation],
 ) -> Result<Vec<Effect>, Failed> {
-    let written = timeout(PATIENCE, write(conn, space, operations)).await.unwrap_or_else(|_| Err(silent()));
+    let (space, patience) = (connecting.space, connecting.patience);
+    let written = answered(patience, write(conn, space, operations)).await;
     let (trail, effects) = written.map_err(Failed::Undone)?;
     kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
-    let committed = timeout(PATIENCE, sqlx::raw_sql("COMMIT").execute(&mut *conn)).await;
+    let committed = answered(patience, sqlx::raw_sql("COMMIT").execute(&mut *conn)).await;
     kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
-    match committed.unwrap_or_else(|_| Err(silent())) {
+    match committed {
         Ok(_) => Ok(effects),
         Err(error) if Kind::of(&error) == Kind::Broken => {
             tracing::warn!(error = %error, "the message log lost its connection at a commit, asking what became of it");
@@ -141,7 +136,6 @@ fn settles(operations: &[Operation]) -> usize {
 }
 
 /// Leaves the connection ready for the next transaction; `false` when it is of no more use.
-pub(super) async fn roll_back(conn: &mut PgConnection) -> bool {
-    let rolled_back = timeout(PATIENCE, sqlx::raw_sql("ROLLBACK").execute(conn)).await;
-    matches!(rolled_back, Ok(Ok(_)))
+pub(super) async fn roll_back(conn: &mut PgConnection, connecting: &Connecting) -> bool {
+    answered(connecting.patience, sqlx::raw_sql("ROLLBACK").execute(conn)).await.is_ok()
 }

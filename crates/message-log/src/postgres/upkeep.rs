@@ -10,8 +10,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::day;
+use super::failure::answered;
 use super::operation::{Change, Work};
-use super::options::LockSpace;
+use super::options::{LockSpace, PATIENCE};
 use super::queue::Queue;
 use crate::{Error, Lease};
 
@@ -32,11 +33,8 @@ pub(super) async fn prepare_days(pool: PgPool, space: LockSpace, mut prepared: i
         if Timestamp::now().as_millis().div_euclid(DAY_MS) == prepared {
             continue;
         }
-        let result = match pool.acquire().await {
-            Ok(mut conn) => day::prepare(&mut conn, space).await,
-            Err(error) => Err(error),
-        };
-        match result {
+        let preparing = async { day::prepare(&mut *pool.acquire().await?, space).await };
+        match answered(PATIENCE, preparing).await {
             Ok(today) => prepared = today,
             // Tomorrow was prepared today, so there is time.
             Err(error) => tracing::warn!(error = %error, "the message log could not prepare a new day yet"),

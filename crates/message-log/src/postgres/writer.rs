@@ -96,14 +96,14 @@ impl Writer {
                     continue;
                 }
             };
-            match transaction::run(conn, connecting.space, &batch).await {
+            match transaction::run(conn, connecting, &batch).await {
                 Ok(effects) => self.committed(batch, effects),
                 Err(Failed::InDoubt(doubtful)) => {
                     self.connection.lost();
                     self.doubt(batch, doubtful);
                 }
                 Err(Failed::Undone(error)) => {
-                    if Kind::of(&error) == Kind::Broken || !transaction::roll_back(conn).await {
+                    if Kind::of(&error) == Kind::Broken || !transaction::roll_back(conn, connecting).await {
                         self.connection.lost();
                     }
                     // Until now it held back the events of others.

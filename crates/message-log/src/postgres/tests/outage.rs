@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::Status;
-use kanat_testing_postgres::{Cluster, Durability, Programs, Stop};
+use kanat_testing_postgres::{Cluster, Durability, Line, Programs, Stop};
 
 use super::Place;
 use super::proxy::{Break, Proxy};
@@ -114,6 +114,30 @@ async fn writes_nothing_of_what_it_refused() {
     assert!(matches!(node.claim().await, Err(Error::Unavailable(_))));
     assert_eq!(node.claim().await.unwrap().len(), 1);
     node.log.close().await;
+}
+
+/// Neither end hears of it, as when a database moves to another machine. One connection for all claims, so that whoever keeps
+/// it for nothing is seen.
+#[tokio::test]
+async fn claims_go_on_after_connections_fell_silent() {
+    let place = Place::new();
+    for asked in ["WITH RECURSIVE\nowners", "FOR UPDATE SKIP LOCKED", "INSERT INTO messages"] {
+        let line = Line::to(place.database.url());
+        let options = Options { workers: 1, patience: Duration::from_secs(1), ..Options::default() };
+        let node = Node::start(line.url(), options).await;
+        line.fall_silent_at(asked);
+        let mut taken = 0;
+        while line.waits() || taken == 0 {
+            let appended = node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await;
+            let waiting = node.log.waiting().await;
+            let claimed = node.claim().await;
+            for error in [appended.err(), waiting.err()].into_iter().flatten() {
+                assert!(matches!(error, Error::Unavailable(_)), "{error}");
+            }
+            taken += claimed.map_or(0, |claimed| claimed.len());
+        }
+        node.log.close().await;
+    }
 }
 
 /// Messages from several senders, while the database stops and starts again.
