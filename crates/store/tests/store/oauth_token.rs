@@ -13,6 +13,7 @@ use crate::{NOW, TestStore};
 on_both_databases! {
     tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease
     of_many_processes_one_gets_the_lease
+    a_refused_token_is_due_at_once_while_it_is_the_one_that_is_held
     a_start_is_taken_once
 }
 
@@ -92,6 +93,25 @@ async fn of_many_processes_one_gets_the_lease(test: TestStore) {
     };
     let (a, b, c, d) = tokio::join!(claim("a"), claim("b"), claim("c"), claim("d"));
     assert_eq!([a, b, c, d].into_iter().filter(|claimed| *claimed).count(), 1);
+}
+
+async fn a_refused_token_is_due_at_once_while_it_is_the_one_that_is_held(test: TestStore) {
+    let id = instance(&test).await;
+    let later = NOW.after(Duration::from_secs(10));
+    let due = async |row: OauthToken, tokens: &[u8]| {
+        let mut tx = test.store.begin().await.unwrap();
+        oauth_token::put(&mut tx, &row, NOW).await.unwrap();
+        let expedited = oauth_token::expedite(&mut tx, &id, tokens, NOW).await.unwrap();
+        let claimed = oauth_token::claim(&mut tx, lease("a", later), NOW).await.unwrap();
+        assert_eq!(claimed.is_some(), expedited);
+        expedited
+    };
+    let held = OauthToken { refresh_at: Some(later), ..token(&test, &id) };
+    assert!(due(held.clone(), &[1, 2]).await);
+    assert!(due(OauthToken { refresh_at: None, ..held.clone() }, &[1, 2]).await);
+    assert!(!due(held.clone(), &[3]).await, "another one is held by now");
+    assert!(!due(OauthToken { failures: 1, ..held.clone() }, &[1, 2]).await, "its provider is waited for");
+    assert!(!due(OauthToken { refused: "revoked".to_owned(), ..held }, &[1, 2]).await);
 }
 
 async fn a_start_is_taken_once(test: TestStore) {
