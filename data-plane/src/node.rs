@@ -31,7 +31,7 @@ const READY_POLL: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone)]
 pub struct Options {
     pub node_id: NodeId,
-    /// For the plans that last ran.
+    /// For the plans that last ran, and for the records of long pages of polls while they come.
     pub data_dir: PathBuf,
     /// Address that operators reach the node at; may be empty.
     pub address: String,
@@ -98,6 +98,7 @@ impl DataPlane {
             outbound: polled,
             bounds: pipeline.bounds(),
             lease: options.lease,
+            spill: options.data_dir.clone(),
             build: options.build.clone(),
         };
         let limiter = Arc::new(Limiter::new(Arc::clone(&log), options.node_id.clone()));

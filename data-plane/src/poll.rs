@@ -5,6 +5,7 @@
 mod answer;
 mod cycle;
 mod find;
+mod gathered;
 mod hold;
 mod link;
 mod page;
@@ -14,6 +15,7 @@ mod request;
 mod state;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +61,8 @@ pub(crate) struct Poller {
     pub bounds: Arc<Bounds>,
     /// How long others wait for a word of a node that polls.
     pub lease: Duration,
+    /// Where the records of long pages are kept while they come.
+    pub spill: PathBuf,
     /// Version of the build, for `User-Agent`.
     pub build: String,
 }
@@ -215,8 +219,8 @@ impl Poller {
         let log = self.log.as_ref();
         let observer = Observer { observed: self.plans.observed(), environment: &runnable.flow.environment_id };
         let (outbound, bounds) = (&self.outbound, self.bounds.as_ref());
-        let plans = &self.plans;
-        let cycle = Cycle { log, plans, outbound, bounds, runnable, instance, poll, hold, requests, observer };
+        let (plans, spill) = (&self.plans, self.spill.as_path());
+        let cycle = Cycle { log, plans, outbound, bounds, runnable, instance, poll, hold, requests, spill, observer };
         let done = cycle.run(state, progress, place).await;
         if done.is_ok()
             && !poll.record_id.is_empty()

@@ -1,6 +1,7 @@
 //! One cycle: page after page until the last, each durable before the next is asked for.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use kanat_proto::plan::v1::Poll;
 use url::Url;
 
 use super::answer::Answer;
+use super::gathered::Gathered;
 use super::hold::Hold;
 use super::page;
 use super::place::Place;
@@ -49,6 +51,8 @@ pub(super) struct Cycle<'a> {
     pub poll: &'a Poll,
     pub hold: &'a Hold,
     pub requests: Requests,
+    /// The directory for records of long pages.
+    pub spill: &'a Path,
     /// Who is told what the endpoint answers.
     pub observer: Observer<'a>,
 }
@@ -91,16 +95,15 @@ impl Cycle<'_> {
                 number: progress.pages,
                 now,
             };
-            // Those that came are kept, whatever comes of the rest.
-            let mut count = 0;
+            let mut gathered = Gathered::new(self.spill);
             while let Some(records) = answer.records().await.inspect_err(|_| self.called(Ended::Failed))? {
-                let first = count;
-                count += records.len();
-                taken += page.take_in(self.log, first, records).await.map_err(|error| unstored(&error))?;
+                gathered.push(records).await.map_err(|error| unkept(&error))?;
             }
             let whole = answer.end()?;
             self.called(Ended::Well);
             self.observe(&url, whole.sample.as_deref());
+            let (count, messages) = self.take_in(&page, gathered).await?;
+            taken += messages;
             let next = page::next(pagination, &progress.next, whole.found, count, &headers, &url)?;
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;
@@ -124,6 +127,21 @@ impl Cycle<'_> {
         let cursor = progress.cursor.or_else(|| state.cursor.clone());
         let last_success_at = Some(progress.began_at);
         Ok((State { cursor, last_success_at, progress: None, ..state.clone() }, taken))
+    }
+
+    /// Makes messages of a page that has come whole. Says how many records it has, and how many of them were new.
+    async fn take_in(&self, page: &Page<'_>, gathered: Gathered<'_>) -> Result<(usize, usize), Halt> {
+        let mut whole = gathered.whole().await.map_err(|error| unkept(&error))?;
+        let (mut count, mut taken) = (0, 0);
+        loop {
+            let records = whole.next().await.map_err(|error| unkept(&error))?;
+            if records.is_empty() {
+                return Ok((count, taken));
+            }
+            let first = count;
+            count += records.len();
+            taken += page.take_in(self.log, first, records).await.map_err(|error| unstored(&error))?;
+        }
     }
 
     fn url(&self, position: &Position) -> Result<String, String> {
@@ -234,6 +252,10 @@ impl Cycle<'_> {
 
 fn unstored(error: &kanat_message_log::Error) -> Halt {
     format!("the message log cannot store what came: {error}").into()
+}
+
+fn unkept(error: &std::io::Error) -> Halt {
+    format!("the records of a long page cannot be kept on disk: {error}").into()
 }
 
 impl From<String> for Halt {

@@ -1,11 +1,15 @@
 //! Endpoints that fail in the midst of their pages.
 
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kanat_tests::target::{Reply, status};
 use kanat_tests::{FakeTarget, TestApp, until};
 use serde_json::Value;
 
+use super::strategies::STRATEGIES;
 use super::{Provider, all, delivered, messages, polling};
 
 const RECORDS: u64 = 550;
@@ -15,32 +19,75 @@ const KNOWN: &str = "    interval: 1s\n    record_id: id\n    records_path: data
 
 #[tokio::test]
 async fn a_page_that_fails_costs_a_cycle_and_no_record_comes_twice() {
-    let failures = AtomicUsize::new(0);
+    let failures: Mutex<HashMap<String, usize>> = Mutex::default();
     let provider = Provider::scripted(RECORDS, move |received, _| {
-        let fails = received.path == "/cursor?cursor=at-200" && failures.fetch_add(1, Ordering::Relaxed) < 2;
-        fails.then(|| status(500))
+        // The third page of each.
+        if !received.path.ends_with("=200") && !received.path.ends_with("=at-200") {
+            return None;
+        }
+        let mut failures = failures.lock().unwrap();
+        let failures = failures.entry(received.path.clone()).or_default();
+        *failures += 1;
+        (*failures <= 2).then(|| status(500))
     })
     .await;
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let (flow, _) = app.api.deployed(&polling("failing", "/cursor", KNOWN)).await;
-    assert_eq!(delivered(&target, "failing", RECORDS as usize).await, all(RECORDS));
-    // Two more cycles find nothing new.
-    let cycles = |count: usize| {
-        let provider = &provider;
-        async move {
-            let begun = |asked: &String| asked == "/cursor";
-            until("more cycles", || async {
-                (provider.asked().iter().filter(|a| begun(a)).count() >= count).then_some(())
-            })
-            .await;
+    let mut flows = Vec::new();
+    for (name, poll) in STRATEGIES {
+        let poll = poll.replace("    interval: 1h\n", "    interval: 1s\n    record_id: id\n");
+        flows.push((name, app.api.deployed(&polling(name, &format!("/{name}"), &poll)).await.0));
+    }
+    for (name, flow) in &flows {
+        assert_eq!(delivered(&target, name, RECORDS as usize).await, all(RECORDS), "{name}");
+        let begun = || provider.asked().iter().filter(|asked| **asked == first_page(name)).count();
+        let before = begun();
+        assert!(before >= 3, "{name}: each failure ends its cycle: {before}");
+        // Two more cycles find nothing new.
+        until("more cycles", || async { (begun() >= before + 2).then_some(()) }).await;
+        assert_eq!(messages(&app.api, flow).await, RECORDS, "{name}");
+    }
+}
+
+/// What the first request of a cycle asks for.
+fn first_page(strategy: &str) -> String {
+    match strategy {
+        "total" | "offset" => format!("/{strategy}?offset=0"),
+        _ => format!("/{strategy}"),
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_breaks_off_is_no_messages_before_it_comes_whole() {
+    let asked = [const { AtomicUsize::new(0) }; 2];
+    let provider = Provider::scripted(0, move |received, _| {
+        // The records of the long one are more than are kept in memory.
+        let (asked, records, text) = match received.path.as_str() {
+            "/short" => (&asked[0], 300, 1),
+            _ => (&asked[1], 600, 4_000),
+        };
+        let text = "x".repeat(text);
+        let mut body = "[".to_owned();
+        for id in 0..records {
+            write!(body, r#"{{"id": {id}, "text": "{text}"}},"#).unwrap();
         }
-    };
-    let begun = provider.asked().iter().filter(|asked| *asked == "/cursor").count();
-    assert!(begun >= 3, "each failure ends its cycle: {begun}");
-    cycles(begun + 2).await;
-    assert_eq!(messages(&app.api, &flow).await, RECORDS);
+        let body = match asked.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => body,
+            2 => body.trim_end_matches(',').to_owned() + "]",
+            _ => "[]".to_owned(),
+        };
+        Some(Reply::Answer(200, Vec::new(), body))
+    })
+    .await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let (short, _) = app.api.deployed(&polling("short", "/short", "    interval: 1s\n")).await;
+    let (long, _) = app.api.deployed(&polling("long", "/long", "    interval: 1s\n")).await;
+    assert_eq!(delivered(&target, "short", 300).await, all(300));
+    assert_eq!(delivered(&target, "long", 600).await, all(600));
+    assert_eq!((messages(&app.api, &short).await, messages(&app.api, &long).await), (300, 600));
 }
 
 #[tokio::test]

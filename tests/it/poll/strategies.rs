@@ -13,14 +13,17 @@ const OFFSET: &str = "    interval: 1h\n    pagination: { strategy: offset, offs
 const LINK: &str = "    interval: 1h\n    pagination: { strategy: link_header }\n";
 const TOKEN: &str = "    interval: 1h\n    records_path: items\n    pagination: { strategy: next_token, token_path: nextPageToken, token_param: page_token }\n";
 
+/// By the endpoint of the provider.
+pub const STRATEGIES: [(&str, &str); 5] =
+    [("cursor", CURSOR), ("total", TOTAL), ("offset", OFFSET), ("link", LINK), ("token", TOKEN)];
+
 #[tokio::test]
 async fn every_record_of_every_page_is_one_message_by_each_strategy() {
     let (app, target, provider) = (TestApp::start().await, FakeTarget::start().await, Provider::start(RECORDS).await);
     app.api.http_instance("erp", &target.url()).await;
     app.api.http_instance("shop", &provider.url()).await;
-    let strategies = [("cursor", CURSOR), ("total", TOTAL), ("offset", OFFSET), ("link", LINK), ("token", TOKEN)];
     let mut flows = Vec::new();
-    for (name, poll) in strategies {
+    for (name, poll) in STRATEGIES {
         flows.push((name, app.api.deployed(&polling(name, &format!("/{name}"), poll)).await.0));
     }
     for (name, flow) in &flows {

@@ -1,18 +1,31 @@
 //! A node that dies in the midst of a poll: another goes on from the page that was not done.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kanat_tests::split::Split;
+use kanat_tests::target::Reply;
 use kanat_tests::wait::DEADLINE;
 use kanat_tests::{FakeTarget, until};
 
+use super::strategies::STRATEGIES;
 use super::{Provider, all, delivered, messages, polling};
 
-const RECORDS: u64 = 1_000;
+const RECORDS: u64 = 600;
 
 #[tokio::test]
 async fn another_node_goes_on_where_a_dead_one_stopped() {
     let split = Split::new();
     let control = split.control_plane("control").await;
-    let (target, provider) = (FakeTarget::start().await, Provider::start(RECORDS).await);
+    let target = FakeTarget::start().await;
+    // The fourth pages are long in coming, for a while.
+    let busy = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&busy);
+    let provider = Provider::scripted(RECORDS, move |received, _| {
+        let later = told.load(Ordering::SeqCst) && received.path.ends_with("300");
+        later.then(|| Reply::Answer(429, vec![("retry-after".to_owned(), "200".to_owned())], "{}".to_owned()))
+    })
+    .await;
     control.api.http_instance("erp", &target.url()).await;
     control.api.http_instance("shop", &provider.url()).await;
     // Dies after the records of its fourth page are stored, before it can say so.
@@ -24,7 +37,7 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
     assert_eq!(ended, Ok(None), "a signal ended it: {}", dying.log());
     let before = provider.asked().len();
     assert_eq!(before, 4);
-    let _other = split.node_with("other", &[&control], &[("KANAT_LEASE_SECONDS", "1")]).await;
+    let mut other = split.node_with("other", &[&control], &[("KANAT_LEASE_SECONDS", "1")]).await;
     // What the dead node was delivering may come once more, under the same key.
     until("every record is delivered", || async {
         let mut ids = delivered(&target, "taken-over", RECORDS as usize).await;
@@ -34,5 +47,34 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
     .await;
     assert_eq!(messages(&control.api, &flow).await, RECORDS, "no record is two messages");
     assert_eq!(provider.asked()[before], "/cursor?cursor=at-300", "the page that was not done, and none before");
-    assert_eq!(provider.asked().len(), 11);
+    assert_eq!(provider.asked().len(), 7);
+
+    // By each strategy, with the node killed while it waits for the fourth page.
+    busy.store(true, Ordering::SeqCst);
+    let before = provider.asked().len();
+    let mut flows = Vec::new();
+    for (name, poll) in STRATEGIES {
+        flows.push((name, control.api.deployed(&polling(name, &format!("/{name}"), poll)).await.0));
+    }
+    until("all wait for their fourth page", || async {
+        let asked = provider.asked();
+        (asked[before..].iter().filter(|path| path.ends_with("300")).count() == flows.len()).then_some(())
+    })
+    .await;
+    other.kill().await;
+    busy.store(false, Ordering::SeqCst);
+    let before = provider.asked().len();
+    let _third = split.node_with("third", &[&control], &[("KANAT_LEASE_SECONDS", "1")]).await;
+    for (name, flow) in &flows {
+        until("every record is delivered", || async {
+            let mut ids = delivered(&target, name, RECORDS as usize).await;
+            ids.dedup();
+            (ids == all(RECORDS)).then_some(())
+        })
+        .await;
+        assert_eq!(messages(&control.api, flow).await, RECORDS, "{name}");
+        let asked = provider.asked()[before..].to_vec();
+        let first = asked.iter().find(|path| path.starts_with(&format!("/{name}"))).unwrap();
+        assert!(first.ends_with("300"), "{name} went on at {first}");
+    }
 }
