@@ -56,14 +56,19 @@ impl Plans {
     /// Waits for another access token than the one of `instance`, which was refused.
     pub(crate) async fn renewed(&self, environment: &EnvironmentId, instance: &Instance) -> Renewed {
         let Some(token) = instance.access_token().filter(|token| token.renewable) else { return Renewed::Never };
-        let another = || {
+        let outcome = || {
             let snapshot = self.load();
             let current = snapshot.environment(environment)?;
             let other = current.instance(instance.id())?.access_token()?;
-            (other.text != token.text).then(|| Arc::clone(current))
+            match (other.text != token.text, other.renewable) {
+                (true, _) => Some(Renewed::Token(Arc::clone(current))),
+                // The provider was asked for another, and gives none.
+                (false, false) => Some(Renewed::Never),
+                (false, true) => None,
+            }
         };
-        if let Some(environment) = another() {
-            return Renewed::Token(environment);
+        if let Some(outcome) = outcome() {
+            return outcome;
         }
         let hash = Sha256::digest(token.text.as_bytes()).to_vec();
         let patience = match self.shared.refusals.note(instance.id(), &hash, Instant::now()) {
@@ -78,8 +83,8 @@ impl Plans {
         let begun = Instant::now();
         while begun.elapsed() < patience {
             sleep(LOOK).await;
-            if let Some(environment) = another() {
-                return Renewed::Token(environment);
+            if let Some(outcome) = outcome() {
+                return outcome;
             }
         }
         Renewed::Late

@@ -146,6 +146,23 @@ async fn a_refused_renewal_makes_the_instance_fail_until_it_is_connected_anew() 
 }
 
 #[tokio::test]
+async fn nobody_waits_for_a_token_that_its_provider_refuses_to_give() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let id = instance(&app, &provider.config()).await;
+    connect(&app, &provider).await;
+    let (_, url) = app.api.deployed(FLOW).await;
+    provider.renewal(Renewal::Refused);
+    provider.revoke();
+    let order = app.api.webhook(&url, &json!({})).await;
+    let order = app.api.message_becomes(&order, "dead_letter").await;
+    // The answer stands: after a wait for another token it would be said that none has come.
+    assert_eq!(order["error"]["kind"], "status", "{order}");
+    assert_eq!(order["error"]["message"], "the target answered 401");
+    assert_eq!(shown(&app, &id).await["authorization"]["status"], "refused");
+    assert_eq!(provider.grants(), ["authorization_code", "refresh_token"]);
+}
+
+#[tokio::test]
 async fn a_provider_that_is_away_is_asked_again() {
     let (app, provider) = (TestApp::start().await, OauthProvider::start(2).await);
     let id = instance(&app, &provider.config()).await;

@@ -101,14 +101,21 @@ async fn refuse(
     row: OauthToken,
     why: String,
 ) -> Result<(), Error> {
-    let mut tx = app.store.begin().await?;
+    let mut change = Change::begin(app, &instance.environment_id).await?;
     let row = OauthToken { refresh_at: None, refused: why, ..row };
-    if oauth_token::settle(&mut tx, holder, &row, Timestamp::now()).await? {
-        let reason = format!("the provider gives no new tokens: {}", row.refused);
-        super::super::health::observe(&mut tx, &instance.id, Observation::TokensRefused, &reason).await?;
-        tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
+    if !oauth_token::settle(change.db(), holder, &row, Timestamp::now()).await? {
+        return Ok(());
     }
-    Ok(tx.commit().await?)
+    let Some(instance) = connector_instance::get(change.db(), &instance.environment_id, &instance.id).await? else {
+        return Ok(());
+    };
+    let reason = format!("the provider gives no new tokens: {}", row.refused);
+    super::super::health::observe(change.db(), &instance.id, Observation::TokensRefused, &reason).await?;
+    tracing::warn!(instance.id = %instance.id, "the provider gives a connector no new tokens");
+    // Nodes wait for none any more.
+    super::super::republish(&mut change, app, &instance).await?;
+    change.commit(()).await?;
+    Ok(())
 }
 
 async fn postpone(
