@@ -39,6 +39,9 @@ pub(crate) struct OAuth2 {
     /// What is asked for when the config says nothing, with blanks between.
     #[serde(default)]
     pub(crate) scopes: String,
+    /// What is asked for instead when the client acts for itself; the same when it is left out, nothing when it is empty.
+    #[serde(default)]
+    pub(crate) client_scopes: Option<String>,
     /// Parameters of the authorization URL beyond those of the standard.
     #[serde(default, deserialize_with = "pairs")]
     pub(crate) authorization_params: Vec<(String, String)>,

@@ -86,21 +86,26 @@ impl Client {
         let secret = config.text("client_secret");
         let mut authorization_params = provider.authorization_params.clone();
         authorization_params.extend(config.pairs("authorization_params"));
+        let grant = match config.text("grant_type") {
+            "client_credentials" => Grant::ClientCredentials,
+            _ => Grant::AuthorizationCode,
+        };
+        let scopes = match (grant, &provider.client_scopes) {
+            (Grant::ClientCredentials, Some(scopes)) if !config.values.contains_key("scopes") => scopes,
+            (Grant::ClientCredentials | Grant::AuthorizationCode, _) => config.text("scopes"),
+        };
         Ok(Self {
             authorization_url: address("authorization_url", &provider.authorization_url)?,
             token_url: address("token_url", &provider.token_url)?.ok_or("config.token_url is required")?,
             id: config.text("client_id").to_owned(),
             secret: (!secret.is_empty()).then(|| Secret::new(secret.to_owned())),
-            scopes: config.text("scopes").to_owned(),
+            scopes: scopes.to_owned(),
             authentication: match config.text("client_authentication") {
                 "basic" => ClientAuthentication::Basic,
                 "body" => ClientAuthentication::Body,
                 _ => provider.client_authentication,
             },
-            grant: match config.text("grant_type") {
-                "client_credentials" => Grant::ClientCredentials,
-                _ => Grant::AuthorizationCode,
-            },
+            grant,
             authorization_params,
             token_params: config.pairs("token_params").collect(),
         })

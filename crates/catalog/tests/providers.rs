@@ -122,7 +122,9 @@ fn email_delivery() {
     let slugs: Vec<&str> = entry("email-delivery").unwrap().actions.iter().map(|action| action.slug.as_str()).collect();
     assert_eq!(slugs, cases.iter().map(|(slug, ..)| *slug).collect::<Vec<_>>());
     let cases: Vec<_> = cases.iter().map(|(slug, params, expect)| (*slug, params.clone(), expect.as_str())).collect();
-    check("email-delivery", config, &cases);
+    check("email-delivery", config.clone(), &cases);
+    let templates = bare("GET", "templates?page_size=200");
+    check("email-delivery", config, &[("list-templates", json!({}), &templates)]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{Entry, TestCall, parsed};
 use crate::action::{Action, Body, placeholders};
-use crate::auth::Auth;
+use crate::auth::{Auth, Grants};
 use crate::config::FieldKind;
 use crate::format::{Format, header_name_fault};
 
@@ -118,6 +118,8 @@ fn credentials(entry: &Entry, faults: &mut Faults) {
             for url in oauth2.authorization_url.iter().chain(&oauth2.token_url) {
                 faults.unless(url.starts_with("https://"), "auth", format!("{url:?} must begin with https://"));
             }
+            let used = oauth2.client_scopes.is_none() || oauth2.grants == Grants::Both;
+            faults.unless(used, "auth", "has client_scopes, which are for grants: both");
         }
     }
 }

@@ -48,6 +48,21 @@ fn providers_have_their_own_addresses_scopes_and_params() {
 }
 
 #[test]
+fn a_client_that_acts_for_itself_asks_for_what_such_clients_are_given() {
+    let own = |id: &str, rest: Value| {
+        let mut config = json!({"client_id": "id", "grant_type": "client_credentials"});
+        config.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        client(id, config).own().body
+    };
+    let teams = own("microsoft-teams", json!({"tenant": "acme.example"}));
+    assert_eq!(teams, "grant_type=client_credentials&scope=https%3A%2F%2Fgraph.microsoft.com%2F.default&client_id=id");
+    let said = own("microsoft-teams", json!({"scopes": "https://graph.microsoft.us/.default"}));
+    assert!(said.contains("scope=https%3A%2F%2Fgraph.microsoft.us%2F.default"), "{said}");
+    // What is set at the app holds there: it gives such a client none that it asks for with a person.
+    assert_eq!(own("salesforce", json!({"domain": "acme"})), "grant_type=client_credentials&client_id=id");
+}
+
+#[test]
 fn asks_for_tokens_in_each_way() {
     let client = generic(json!({"token_params": {"audience": "a b", "code": "mine"}}));
     let consent = Consent { code: "c/1", redirect_uri: "https://k.example/cb", verifier: "v" };
