@@ -164,8 +164,9 @@ async fn records_go_to_the_disk_while_they_come_and_not_into_memory() {
     let job = post(long_body(&flow, COUNT, "")).await.expect(202);
     let grown = memory::peak_kib(app.pid()).saturating_sub(before);
     assert_eq!((&job["total"], &job["concurrency"]), (&json!(COUNT), &json!(3)));
-    // How much an allocator takes at a time is the machine's.
-    assert!(grown < 15_000, "20 MB of records took {grown} KiB of memory");
+    // One piece of the records, 256 KiB, in each of the forms that it goes through, and what the allocator keeps of them: 2 MiB
+    // at most, seen many times; 7 with a dozen other callers at the same time.
+    assert!(grown < 10_000, "20 MB of records took {grown} KiB of memory");
     let id = job["id"].as_str().unwrap();
     app.api.post(&format!("/api/v1/batch-jobs/{id}/cancel"), &json!({})).await.expect(200);
 }
