@@ -167,6 +167,27 @@ async fn an_endpoint_that_asks_for_time_is_given_it_within_the_cycle() {
 }
 
 #[tokio::test]
+async fn a_poll_that_is_not_done_makes_the_next_one_wait() {
+    let provider = Provider::scripted(0, |received, earlier| {
+        let hangs = received.path == "/slow" && earlier == 0;
+        Some(if hangs { Reply::Hang } else { Reply::Answer(200, Vec::new(), "[]".to_owned()) })
+    })
+    .await;
+    let app = TestApp::start().await;
+    app.api.http_instance("erp", "http://127.0.0.1:9").await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let asked = |path: &str| provider.asked().iter().filter(|asked| *asked == path).count();
+    app.api.deployed(&polling("slow", "/slow", "    interval: 1s\n")).await;
+    provider.target.arrivals(1).await;
+    // Another one with the same interval tells when the next ones are due.
+    app.api.deployed(&polling("quick", "/quick", "    interval: 1s\n")).await;
+    until("the quick one polls again", || async { (asked("/quick") >= 3).then_some(()) }).await;
+    assert_eq!(asked("/slow"), 1);
+    provider.target.release();
+    until("the slow one goes on", || async { (asked("/slow") >= 2).then_some(()) }).await;
+}
+
+#[tokio::test]
 async fn what_a_poll_remembers_is_there_for_its_templates() {
     let provider = Provider::start(250).await;
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
