@@ -106,7 +106,7 @@ where
     let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
-        arrival.dedupe.push(key::call(&target.api.id, caller.id(), idempotency_key.clone()));
+        arrival.dedupe.push(key::call(&target.api.id, caller.id(), &idempotency_key));
         Sent { idempotency_key, raw_body: arrival.raw_body.clone(), trigger: arrival.trigger.clone() }
     });
     if let Some(answering) = &target.version().answering {

@@ -155,6 +155,22 @@ pub async fn revoke(
     change.commit(()).await
 }
 
+/// Takes the keys off the nodes whose grace is over, of all APIs: they are refused there, and would stay until their API
+/// gets another key. Gives how many there were.
+pub async fn drop_expired(app: &App) -> Result<usize, Error> {
+    let now = Timestamp::now();
+    let mut tx = app.store.read().await?;
+    let found = consumer_key::with_expired(&mut tx, now).await?;
+    drop(tx);
+    let mut dropped = 0;
+    for (environment, api) in found {
+        let mut change = Change::begin(app, &environment).await?;
+        dropped += remove_expired(&mut change, &api, now).await?;
+        change.commit(()).await?;
+    }
+    Ok(dropped)
+}
+
 async fn key_of(
     db: &mut Db,
     caller: &Caller,
@@ -183,11 +199,17 @@ fn make(api: &PublishedApi, consumer: &str, limits: Limits, rotated_from: Option
     Made { key, text }
 }
 
+async fn remove_expired(change: &mut Change<'_>, api: &PublishedApiId, now: Timestamp) -> Result<usize, Error> {
+    let ended = consumer_key::end_expired(change.db(), api, now).await?;
+    for key in &ended {
+        change.remove(Kind::ConsumerKey, key.as_str()).await?;
+    }
+    Ok(ended.len())
+}
+
 /// Stores and publishes a key, and takes those off the nodes whose grace is over: they refuse them already.
 async fn add(change: &mut Change<'_>, api: &PublishedApi, key: &ConsumerKey) -> Result<(), Error> {
-    for ended in consumer_key::end_expired(change.db(), &api.id, key.created_at).await? {
-        change.remove(Kind::ConsumerKey, ended.as_str()).await?;
-    }
+    remove_expired(change, &api.id, key.created_at).await?;
     consumer_key::insert(change.db(), key).await?;
     publish(change, api, key).await
 }

@@ -1,5 +1,5 @@
-//! Drops what nobody needs any more: batch jobs that finished long ago, records of which no job came to be, and what the
-//! polls of deleted flows remember.
+//! Drops what nobody needs any more: batch jobs that finished long ago, records of which no job came to be, what the polls of
+//! deleted flows remember, and keys on nodes that refuse them.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use kanat_model::Timestamp;
 
 use super::hourly;
-use crate::app::{App, batch_job, flow};
+use crate::app::{App, batch_job, consumer_key, flow};
 
 /// Runs for ever. A failure waits for the next hour. Finished batch jobs are kept for `keep`, for ever when there is none.
 pub async fn run(app: Arc<App>, keep: Option<Duration>) {
@@ -22,6 +22,7 @@ async fn drop_all(app: &App, keep: Option<Duration>) {
     }
     tell("uploads of batch jobs", batch_job::drop_silent(&app.store, now).await);
     tell("polls of deleted flows", flow::forget_deleted_polls(app).await);
+    tell("keys whose grace is over", consumer_key::drop_expired(app).await);
 }
 
 fn tell(what: &str, dropped: Result<usize, impl Display>) {

@@ -2,7 +2,7 @@
 
 use kanat_model::Timestamp;
 use kanat_model::consumer_key::Standing;
-use kanat_model::id::{ConsumerKeyId, PublishedApiId};
+use kanat_model::id::{ConsumerKeyId, EnvironmentId, PublishedApiId};
 use kanat_model::page::{Page, Paged};
 use sqlx::any::AnyRow;
 
@@ -123,6 +123,15 @@ const END_EXPIRED: &str = "UPDATE consumer_key SET revoked_at = expires_at \
 pub async fn end_expired(db: &mut Db, api: &PublishedApiId, now: Timestamp) -> Result<Vec<ConsumerKeyId>, Error> {
     let rows = sqlx::query(END_EXPIRED).bind(api.as_str()).bind(now.as_millis()).fetch_all(db).await?;
     rows.iter().map(|row| row.id("id")).collect()
+}
+
+const WITH_EXPIRED: &str = "SELECT DISTINCT a.environment_id AS environment_id, a.id AS id FROM consumer_key k \
+    JOIN published_api a ON a.id = k.api_id WHERE k.expires_at <= $1 AND k.revoked_at IS NULL ORDER BY a.id";
+
+/// The APIs with keys whose grace is over and that have not ended, with their environments.
+pub async fn with_expired(db: &mut Db, now: Timestamp) -> Result<Vec<(EnvironmentId, PublishedApiId)>, Error> {
+    let rows = sqlx::query(WITH_EXPIRED).bind(now.as_millis()).fetch_all(db).await?;
+    rows.iter().map(|row| Ok((row.id("environment_id")?, row.id("id")?))).collect()
 }
 
 const END_ALL: &str = "UPDATE consumer_key SET revoked_at = $2 WHERE api_id = $1 AND revoked_at IS NULL RETURNING id";

@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
-use kanat_auth::Sealer;
+use kanat_auth::{Role, Sealer};
 use kanat_message_log::sqlite::{self, SqliteLog};
 use kanat_message_log::{PollClaim, SeenRecord};
 use kanat_model::batch_job::Status;
 use kanat_model::flow::Status as FlowStatus;
-use kanat_model::id::{BatchJobId, BootId, EnvironmentId, FlowId};
+use kanat_model::id::{ApiKeyId, BatchJobId, BootId, EnvironmentId, FlowId, PublishedApiId};
+use kanat_model::published_api::{Auth, Method, OnTimeout, Validation};
 use kanat_net::egress::Policy;
 use kanat_net::outbound;
+use kanat_plan_stream::Kind;
 use kanat_store::batch_job::{self, BatchJob, record, upload};
 use kanat_store::flow::Flow;
-use kanat_store::{Store, environment, flow};
+use kanat_store::published_api::{self, PublishedApi};
+use kanat_store::{Store, consumer_key as stored, environment, flow, published};
 
 use super::*;
+use crate::app::Caller;
 use crate::app::flow::Deploys;
 use crate::push::Hub;
 use crate::push::source::Source;
@@ -145,4 +149,69 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
     assert_eq!(app.log.seen_records(&gone.id, &ids).await.unwrap(), []);
     assert_eq!(app.log.seen_records(&kept.id, &ids).await.unwrap().len(), 1);
     app.log.close().await;
+}
+
+#[tokio::test]
+async fn keys_whose_grace_is_over_leave_the_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let (caller, api) = an_api(&app).await;
+    let made = async |consumer| {
+        let made = consumer_key::create(&app, &caller, &api, consumer, Default::default()).await;
+        made.unwrap().value.key.id
+    };
+    let (over, open) = (made("over").await, made("open").await);
+    let rotated = async |id| consumer_key::rotate(&app, &caller, &api, id, Some("1h")).await.unwrap().value.key.id;
+    let (instead, beside) = (rotated(&over).await, rotated(&open).await);
+    let mut tx = app.store.begin().await.unwrap();
+    let mut key = stored::get(&mut tx, &api, &over).await.unwrap().unwrap();
+    key.standing.expires_at = Some(Timestamp::now());
+    stored::update(&mut tx, &key).await.unwrap();
+    tx.commit().await.unwrap();
+    let dropped = consumer_key::drop_expired(&app).await.unwrap();
+    let mut tx = app.store.read().await.unwrap();
+    for (key, runs) in [(over, false), (open, true), (instead, true), (beside, true)] {
+        let resource_id = Kind::ConsumerKey.resource_id(key.as_str());
+        let found = published::get(&mut tx, &caller.environment_id, &resource_id).await.unwrap();
+        assert_eq!(found.is_some(), runs, "{key}");
+    }
+    drop(tx);
+    assert_eq!((dropped, consumer_key::drop_expired(&app).await.unwrap()), (1, 0));
+    app.log.close().await;
+}
+
+async fn an_api(app: &App) -> (Caller, PublishedApiId) {
+    let mut tx = app.store.begin().await.unwrap();
+    let environment = environment::all(&mut tx).await.unwrap().swap_remove(0);
+    let api = PublishedApi {
+        id: PublishedApiId::generate(),
+        account_id: environment.account_id.clone(),
+        environment_id: environment.id.clone(),
+        name: "orders".to_owned(),
+        description: String::new(),
+        method: Method::Post,
+        path: "orders".to_owned(),
+        shape: "orders".to_owned(),
+        auth: Auth::ApiKey,
+        oauth2: None,
+        validation: Validation::Strict,
+        deadline_ms: 30_000,
+        on_timeout: OnTimeout::Continue,
+        strict_response: false,
+        cors: None,
+        revision: 1,
+        created_at: Timestamp::now(),
+        updated_at: Timestamp::now(),
+    };
+    published_api::insert(&mut tx, &api).await.unwrap();
+    tx.commit().await.unwrap();
+    let caller = Caller {
+        account_id: environment.account_id,
+        environment_id: environment.id,
+        role: Role::Owner,
+        key_id: ApiKeyId::generate(),
+        name: "owner".to_owned(),
+        bound_to: None,
+    };
+    (caller, api.id)
 }
