@@ -1,5 +1,7 @@
 //! Strict checking of a JSON text, without recursion, in one pass.
 
+use super::string::plain_end;
+
 /// Why a text is not JSON. Lines and columns count from 1, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
@@ -11,16 +13,14 @@ pub struct JsonError {
 
 /// Checks that `bytes` are one JSON text (RFC 8259) in UTF-8, nested at most `max_depth` deep. Duplicate keys pass.
 pub fn check(bytes: &[u8], max_depth: usize) -> Result<(), JsonError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| Fault { offset: error.valid_up_to(), message: "found a byte that is not UTF-8".to_owned() });
-    text.and_then(|text| check_text(text, max_depth)).map_err(|fault| {
-        let before = String::from_utf8_lossy(&bytes[..fault.offset.min(bytes.len())]);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        JsonError {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            message: fault.message,
-        }
+    check_text(text(bytes)?, max_depth).map_err(|fault| fault.at(bytes))
+}
+
+/// The text that `bytes` are in UTF-8.
+pub fn text(bytes: &[u8]) -> Result<&str, JsonError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let message = "found a byte that is not UTF-8".to_owned();
+        Fault { offset: error.valid_up_to(), message }.at(bytes)
     })
 }
 
@@ -29,6 +29,18 @@ pub fn check(bytes: &[u8], max_depth: usize) -> Result<(), JsonError> {
 pub struct Fault {
     pub offset: usize,
     pub message: String,
+}
+
+impl Fault {
+    fn at(self, bytes: &[u8]) -> JsonError {
+        let before = String::from_utf8_lossy(&bytes[..self.offset.min(bytes.len())]);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        JsonError {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: self.message,
+        }
+    }
 }
 
 /// [`check`] on text, with the offset of what is wrong.
@@ -147,14 +159,14 @@ impl Checker<'_> {
         let start = self.position;
         self.position += 1;
         loop {
+            self.position = plain_end(self.bytes, self.position);
             match self.peek() {
                 Some(b'"') => {
                     self.position += 1;
                     return Ok(());
                 }
                 Some(b'\\') => self.escape()?,
-                Some(0..0x20) => return Err(self.unexpected("a control character in its escaped form")),
-                Some(_) => self.position += 1,
+                Some(_) => return Err(self.unexpected("a control character in its escaped form")),
                 None => {
                     self.position = start;
                     return Err(self.fault("a string that does not end"));

@@ -6,10 +6,10 @@ mod piece;
 mod scan;
 mod string;
 
-pub use check::{Fault, JsonError, check, check_text};
+pub use check::{Fault, JsonError, check, check_text, text};
 pub use piece::PieceScan;
 pub use scan::{has_key, items, member, members, occurrences, skip_colon, skip_comma, skip_value, skip_whitespace};
-pub use string::{closing_quote, decode, key_is, write_string};
+pub use string::{closing_quote, decode, key_is, plain_end, write_string};
 
 /// The deepest nesting that a document may have.
 pub const MAX_DEPTH: usize = 128;

@@ -6,13 +6,11 @@ use std::borrow::Cow;
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    let mut written = 0;
-    for (index, byte) in bytes.iter().enumerate() {
-        if *byte >= 0x20 && *byte != b'"' && *byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&bytes[written..index]);
-        written = index + 1;
+    let mut start = 0;
+    loop {
+        let end = plain_end(bytes, start);
+        out.extend_from_slice(&bytes[start..end]);
+        let Some(byte) = bytes.get(end) else { break };
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -24,8 +22,8 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
                 out.extend_from_slice(&[hexadecimal(byte >> 4), hexadecimal(byte & 15)]);
             }
         }
+        start = end + 1;
     }
-    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
 }
 
@@ -61,16 +59,38 @@ pub fn closing_quote(bytes: &[u8], mut position: usize) -> usize {
     }
 }
 
-/// Eight bytes at a time: a byte is zero where `x - 1` borrows and `x` had no high bit.
-fn quote_or_backslash(bytes: &[u8], mut position: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    const QUOTES: u64 = ONES * b'"' as u64;
-    const BACKSLASHES: u64 = ONES * b'\\' as u64;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The high bit of each byte of `word` that is `byte`, from the lowest: it is zero in the difference, where `x - 1` borrows and
+/// `x` had no high bit. A borrow reaches bytes above, so only the lowest bit is sure.
+fn equal(word: u64, byte: u8) -> u64 {
+    let difference = word ^ (ONES * u64::from(byte));
+    difference.wrapping_sub(ONES) & !difference & HIGH
+}
+
+/// Past the characters from `position` on that stand for themselves in a string: to a quote, a backslash, a control character
+/// or the end. Eight bytes at a time.
+pub fn plain_end(bytes: &[u8], mut position: usize) -> usize {
     while let Some(chunk) = bytes.get(position..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
-        let (quotes, backslashes) = (word ^ QUOTES, word ^ BACKSLASHES);
-        let found = (quotes.wrapping_sub(ONES) & !quotes | backslashes.wrapping_sub(ONES) & !backslashes) & HIGH;
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let found = equal(word, b'"') | equal(word, b'\\') | control;
+        if found != 0 {
+            return position + found.trailing_zeros() as usize / 8;
+        }
+        position += 8;
+    }
+    while bytes.get(position).is_some_and(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\') {
+        position += 1;
+    }
+    position
+}
+
+fn quote_or_backslash(bytes: &[u8], mut position: usize) -> usize {
+    while let Some(chunk) = bytes.get(position..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        let found = equal(word, b'"') | equal(word, b'\\');
         if found != 0 {
             return position + found.trailing_zeros() as usize / 8;
         }
@@ -164,6 +184,18 @@ mod tests {
             assert_eq!(closing_quote(raw.as_bytes(), 1), text.len() + 2, "{text}");
         }
         assert_eq!(closing_quote(b"never \\", 0), 7);
+    }
+
+    #[test]
+    fn finds_what_does_not_stand_for_itself() {
+        for plain in ["", "short", "exactly8", "longer than eight, with é and \u{7f}"] {
+            for next in ["", "\"", "\\", "\n", "\u{1f}", "\0"] {
+                let text = format!("{plain}{next}{plain}");
+                let expected = if next.is_empty() { text.len() } else { plain.len() };
+                assert_eq!(plain_end(text.as_bytes(), 0), expected, "{text:?}");
+            }
+        }
+        assert_eq!(plain_end(b"a", 7), 7);
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub(crate) use path::{Paths, Step};
 
 use std::borrow::Cow;
 
+use kanat_json::JsonError;
+
 use crate::number::Number;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +48,14 @@ impl<'t> Document<'t> {
     /// Reads a text that is JSON, nested at most [`kanat_json::MAX_DEPTH`] deep.
     ///
     /// # Errors
-    /// Where it stops being JSON, in words.
-    pub(crate) fn read(text: impl Into<Cow<'t, str>>) -> Result<Self, String> {
+    /// Where it stops being JSON, and why.
+    pub(crate) fn read(text: impl Into<Cow<'t, str>>) -> Result<Self, JsonError> {
         let text = text.into();
         match read::entries(&text) {
             Some(entries) => Ok(Self { text, entries }),
             None => Err(match kanat_json::check(text.as_bytes(), kanat_json::MAX_DEPTH) {
-                Err(error) => error.to_string(),
-                Ok(()) => "the text is too long".to_owned(),
+                Err(error) => error,
+                Ok(()) => JsonError { line: 1, column: 1, message: "the text is too long".to_owned() },
             }),
         }
     }

@@ -1,6 +1,6 @@
 //! A schema in the form in which it is run: keywords by the kind of value that they speak of.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::document::{Key, Kind, Value, hash};
 use crate::equality;
@@ -227,40 +227,44 @@ impl Types {
     }
 }
 
-/// The values that a `const` or an `enum` allows.
+/// The values that a `const` or an `enum` allows, each once and in order.
 #[derive(Debug)]
 pub(crate) struct Options {
-    pub(crate) strings: HashSet<Box<str>>,
+    pub(crate) strings: Vec<Box<str>>,
     /// As [`equality::write`] writes them.
-    pub(crate) others: HashSet<Box<[u8]>>,
+    pub(crate) others: Vec<Box<[u8]>>,
     /// For people.
     pub(crate) shown: String,
 }
 
 impl Options {
     pub(crate) fn new<'d>(values: impl Iterator<Item = Value<'d>>) -> Self {
-        let mut options = Self { strings: HashSet::new(), others: HashSet::new(), shown: String::new() };
+        let mut options = Self { strings: Vec::new(), others: Vec::new(), shown: String::new() };
         let mut shown = Shown::default();
         for value in values {
             shown.add(value);
             match value.as_str() {
-                Some(text) => {
-                    options.strings.insert(text.into());
-                }
-                None => {
-                    options.others.insert(written(value));
-                }
+                Some(text) => options.strings.push(text.into()),
+                None => options.others.push(written(value)),
             }
         }
+        options.strings.sort_unstable();
+        options.strings.dedup();
+        options.others.sort_unstable();
+        options.others.dedup();
         options.shown = shown.text;
         options
     }
 
     pub(crate) fn has(&self, value: Value<'_>) -> bool {
         match value.as_str() {
-            Some(text) => self.strings.contains(&*text),
-            None => !self.others.is_empty() && self.others.contains(&written(value)),
+            Some(text) => self.has_text(&text),
+            None => !self.others.is_empty() && self.others.binary_search(&written(value)).is_ok(),
         }
+    }
+
+    pub(crate) fn has_text(&self, text: &str) -> bool {
+        self.strings.binary_search_by(|known| (**known).cmp(text)).is_ok()
     }
 }
 

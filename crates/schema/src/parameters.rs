@@ -168,7 +168,7 @@ impl Wanted {
     fn reads(&self, program: &Program, text: &str, budget: &mut Budget) -> bool {
         let is_option = || {
             let options = self.nodes.iter().flat_map(|id| &program.nodes[*id as usize].options);
-            options.into_iter().any(|options| options.strings.contains(text))
+            options.into_iter().any(|options| options.has_text(text))
         };
         let fits = match text {
             "true" | "false" => self.boolean,

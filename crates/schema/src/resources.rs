@@ -127,7 +127,7 @@ impl Resources {
             return Ok(*resource);
         }
         let text = draft::published(uri.as_str()).ok_or_else(outside)?;
-        let document = Document::read(text.into_owned())?;
+        let document = Document::read(text.into_owned()).map_err(|error| error.to_string())?;
         let draft = document.root().member("$schema").and_then(|uri| Draft::named(&uri.as_str()?));
         self.add(document, uri.as_str(), draft.unwrap_or(Draft::DEFAULT)).map_err(|error| error.to_string())
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use kanat_json::JsonError;
+
 use crate::document::Document;
 use crate::node::{Id, Program};
 use crate::violation::{self, Violation};
@@ -37,19 +39,25 @@ impl Schema {
         Ok(Self { program, of_the_whole })
     }
 
-    /// Checks a JSON text, and tells all that is wrong with it, at most [`crate::MAX_VIOLATIONS`], in the order of the
-    /// document. Text that is no JSON is a violation of the root; so is a document that would take too long. Of equal
-    /// keys the last counts.
+    /// All that is wrong with a JSON text, at most [`crate::MAX_VIOLATIONS`], in the order of the document; nothing when it
+    /// fits. A document that would take too long is wrong as a whole. Of equal keys the last counts.
+    ///
+    /// # Errors
+    /// For text that is no JSON: what `kanat_json::check` says of it, which needs not be asked before.
+    pub fn violations(&self, json_text: &[u8]) -> Result<Vec<Violation>, JsonError> {
+        let document = Document::read(Cow::Borrowed(kanat_json::text(json_text)?))?;
+        Ok(check::check(&self.program, &document).err().unwrap_or_default())
+    }
+
+    /// [`Self::violations`], where text that is no JSON is one of the whole.
     ///
     /// # Errors
     /// What is wrong, at least one violation.
     pub fn validate(&self, json_text: &[u8]) -> Result<(), Vec<Violation>> {
-        let broken = |message: String| {
-            vec![Violation { field: violation::field(&[], None), message: format!("is not JSON: {message}") }]
-        };
-        let text = std::str::from_utf8(json_text).map_err(|_| broken("it is not UTF-8".to_owned()))?;
-        let document = Document::read(Cow::Borrowed(text)).map_err(broken)?;
-        check::check(&self.program, &document)
+        let violations = self.violations(json_text).unwrap_or_else(|error| {
+            vec![Violation { field: violation::field(&[], None), message: format!("is not JSON: {error}") }]
+        });
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
     /// The JSON object that the parameters of a path and a query make: numbers, booleans, nulls and lists where the schema

@@ -59,7 +59,7 @@ pub(crate) fn payload(content_type: Option<&str>, body: &Bytes) -> Result<Option
 /// What the body of a call is taken for: JSON or a form, and nothing else.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Called {
-    /// The body is the payload as it stands.
+    /// The body is the payload as it stands, if it is JSON: who reads it has to find out, and says so by [`no_json`].
     Json,
     /// There is no body.
     Nothing,
@@ -79,10 +79,17 @@ pub(crate) enum Unfit {
 pub(crate) fn of_call(content_type: Option<&str>, body: &[u8]) -> Result<Called, Unfit> {
     match kind(content_type) {
         Kind::Json | Kind::Undeclared | Kind::Form if is_blank(body) => Ok(Called::Nothing),
-        Kind::Json => Ok(check(body).map(|()| Called::Json)?),
+        Kind::Json | Kind::Undeclared => Ok(Called::Json),
         Kind::Form => Ok(members(body).map(Called::Form)?),
-        Kind::Undeclared => check(body).map(|()| Called::Json).map_err(|_| Unfit::Type),
         Kind::Text(_) | Kind::Opaque => Err(Unfit::Type),
+    }
+}
+
+/// What is wrong with the body of a call that was taken for JSON and is none.
+pub(crate) fn no_json(content_type: Option<&str>, error: json::JsonError) -> Unfit {
+    match kind(content_type) {
+        Kind::Undeclared => Unfit::Type,
+        Kind::Json | Kind::Form | Kind::Text(_) | Kind::Opaque => Malformed::from(error).into(),
     }
 }
 
@@ -119,12 +126,14 @@ fn is_blank(body: &[u8]) -> bool {
     body.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
+impl From<json::JsonError> for Malformed {
+    fn from(error: json::JsonError) -> Self {
+        Self::Json { line: error.line, column: error.column, message: error.message }
+    }
+}
+
 fn check(body: &[u8]) -> Result<(), Malformed> {
-    json::check(body, json::MAX_DEPTH).map_err(|error| Malformed::Json {
-        line: error.line,
-        column: error.column,
-        message: error.message,
-    })
+    Ok(json::check(body, json::MAX_DEPTH)?)
 }
 
 /// Names in the order of their first appearance; a repeated one holds a list.
@@ -216,10 +225,12 @@ mod tests {
         assert_eq!(of("application/json", " "), Ok(Called::Nothing));
         let form = vec![("a".to_owned(), vec!["1".to_owned(), "2".to_owned()])];
         assert_eq!(of("application/x-www-form-urlencoded", "a=1&a=2"), Ok(Called::Form(form)));
-        for (content_type, body) in [("text/plain", "{}"), ("", "hello"), ("application/xml", ""), ("a/b", "{}")] {
+        for (content_type, body) in [("text/plain", "{}"), ("application/xml", ""), ("a/b", "{}")] {
             assert_eq!(of(content_type, body), Err(Unfit::Type), "{content_type}");
         }
-        assert!(matches!(of("application/json", "{"), Err(Unfit::Malformed(Malformed::Json { .. }))));
+        let error = json::check(b"{", json::MAX_DEPTH).unwrap_err();
+        assert_eq!(no_json(None, error.clone()), Unfit::Type);
+        assert!(matches!(no_json(Some("application/json"), error), Unfit::Malformed(Malformed::Json { .. })));
     }
 
     #[test]

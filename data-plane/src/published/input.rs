@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
 use kanat_engine::Input;
-use kanat_mapping::json::write_string;
+use kanat_mapping::json::{self, JsonError, write_string};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
@@ -36,10 +36,7 @@ pub(crate) fn arrive(
     let schema = target.version().request_schema.as_ref();
     let (raw_body, payload) = read(target, schema, parts, body)?;
     let given = payload.as_ref().unwrap_or(&raw_body);
-    let faults = match schema.map(|schema| schema.validate(given)) {
-        None | Some(Ok(())) => Vec::new(),
-        Some(Err(violations)) => violations.into_iter().map(|fault| (fault.field, fault.message)).collect(),
-    };
+    let faults = faults(schema, given).map_err(|error| unfit(payload::no_json(declared(parts), error)))?;
     if !faults.is_empty() && target.api.strict {
         let message = "the request does not fit the schema of this API";
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message).with_details(faults));
@@ -72,13 +69,31 @@ fn read(
     if matches!(target.api.method, Method::GET | Method::DELETE) {
         return Ok((parameters(target, schema, parts)?, None));
     }
-    let declared = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
-    match payload::of_call(declared, &body) {
-        Ok(Called::Json) => Ok((body, None)),
-        Ok(Called::Nothing) => Ok((body, Some(Bytes::from_static(b"null")))),
-        Ok(Called::Form(members)) => Ok((body, Some(written(schema, &members)))),
-        Err(unfit @ Unfit::Type) => Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, unfit.to_string())),
-        Err(unfit @ Unfit::Malformed(_)) => Err(Refusal::new(StatusCode::BAD_REQUEST, unfit.to_string())),
+    match payload::of_call(declared(parts), &body).map_err(unfit)? {
+        Called::Json => Ok((body, None)),
+        Called::Nothing => Ok((body, Some(Bytes::from_static(b"null")))),
+        Called::Form(members) => Ok((body, Some(written(schema, &members)))),
+    }
+}
+
+/// The content type that the call gives its body.
+fn declared(parts: &Parts) -> Option<&str> {
+    parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"))
+}
+
+fn unfit(unfit: Unfit) -> Refusal {
+    let status = match unfit {
+        Unfit::Type => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Unfit::Malformed(_) => StatusCode::BAD_REQUEST,
+    };
+    Refusal::new(status, unfit.to_string())
+}
+
+/// What is wrong with a JSON text by the schema, by field. It is read once: the schema says too whether it is JSON.
+fn faults(schema: Option<&Schema>, text: &[u8]) -> Result<Vec<(String, String)>, JsonError> {
+    match schema {
+        Some(schema) => Ok(schema.violations(text)?.into_iter().map(|fault| (fault.field, fault.message)).collect()),
+        None => json::check(text, json::MAX_DEPTH).map(|()| Vec::new()),
     }
 }
 

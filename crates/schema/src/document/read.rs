@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Entry, Kind, hash};
+use super::{Entry, Kind, Value, hash};
 
-/// As many keys of one object are compared each with each; more go through a map.
+/// Up to as many keys of one object are compared each with each; more go through a map.
 const FEW_KEYS: usize = 32;
 
 /// The entries of a text; nothing when it is no JSON, or nested too deeply.
@@ -23,7 +23,7 @@ struct Open {
     is_object: bool,
     /// A bit for each key so far, by its hash.
     seen: u64,
-    /// Two keys had the same bit.
+    /// Two keys may be the same.
     doubtful: bool,
 }
 
@@ -150,8 +150,19 @@ impl Reader<'_> {
     }
 
     fn name(&self, key: u32) -> Cow<'_, str> {
-        let entry = &self.entries[key as usize];
-        kanat_json::decode(&self.text[entry.start as usize..entry.end as usize])
+        Value { text: self.text, entries: &self.entries, index: key }.string()
+    }
+
+    /// Whether the object has a key of that hash before this one; yes when it has many.
+    fn may_have(&self, object: u32, key: u32, hash: u32) -> bool {
+        if self.entries[object as usize].count as usize > FEW_KEYS {
+            return true;
+        }
+        let mut at = object + 1;
+        while at < key && self.entries[at as usize].count != hash {
+            at = self.entries[at as usize + 1].next;
+        }
+        at < key
     }
 
     fn key(&mut self) -> Option<()> {
@@ -161,12 +172,13 @@ impl Reader<'_> {
         let index = self.string()?;
         let hash = hash(self.name(index).as_bytes());
         self.entries[index as usize].count = hash;
+        let open = self.open.last()?;
+        let (object, bit) = (open.index, 1_u64 << (hash >> 26));
+        let doubtful = open.doubtful || (open.seen & bit != 0 && self.may_have(object, index, hash));
         let open = self.open.last_mut()?;
-        let bit = 1_u64 << (hash >> 26);
-        open.doubtful |= open.seen & bit != 0;
+        open.doubtful = doubtful;
         open.seen |= bit;
-        let object = open.index as usize;
-        self.entries[object].count += 1;
+        self.entries[object as usize].count += 1;
         self.blanks();
         if self.peek()? != b':' {
             return None;
@@ -181,7 +193,7 @@ impl Reader<'_> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            self.at = plain_end(self.bytes, self.at);
+            self.at = kanat_json::plain_end(self.bytes, self.at);
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -285,27 +297,4 @@ impl Reader<'_> {
     fn blanks(&mut self) {
         self.at = kanat_json::skip_whitespace(self.bytes, self.at);
     }
-}
-
-/// Past the characters that stand for themselves in a string. Eight bytes at a time: a byte's high bit shows where it is
-/// a quote, a backslash or a control character.
-fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
-        let (quotes, backslashes) = (word ^ (ONES * u64::from(b'"')), word ^ (ONES * u64::from(b'\\')));
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let found =
-            (quotes.wrapping_sub(ONES) & !quotes | backslashes.wrapping_sub(ONES) & !backslashes | control) & HIGH;
-        if found != 0 {
-            // The lowest of them is right: a borrow only reaches bytes above it.
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while bytes.get(at).is_some_and(|byte| *byte >= 0x20 && *byte != b'"' && *byte != b'\\') {
-        at += 1;
-    }
-    at
 }
