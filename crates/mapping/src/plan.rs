@@ -167,10 +167,10 @@ impl Plan {
 impl Step {
     /// The step below for a key that stands with its quotes.
     fn named(&self, key: &str) -> Option<usize> {
-        if self.names.len() <= FEW_NAMES {
-            return self.names.iter().find(|(name, _)| json::key_is(key, name)).map(|(_, below)| *below);
-        }
         let key = json::decode(key);
+        if self.names.len() <= FEW_NAMES {
+            return self.names.iter().find(|(name, _)| *name == key).map(|(_, below)| *below);
+        }
         let place = self.names.binary_search_by(|(name, _)| name.as_str().cmp(&key)).ok()?;
         Some(self.names[place].1)
     }
