@@ -280,7 +280,9 @@ impl<'a> Run<'a> {
         self.type_content(&mut request);
         kanat_failpoint::hit("run.mapped");
         let key = self.work.id.to_string();
-        let response = self.call(request, &Called::target(&key)).await?;
+        let called = Called::target(&key);
+        // In a box: most of what an attempt would take up is for this, and attempts are moved about before they begin.
+        let response = Box::pin(self.call(request, &called)).await?;
         self.response = self.tools.answering.map(|_| response);
         Ok(())
     }

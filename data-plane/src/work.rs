@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::trace_context;
 
 /// The member of the trigger's document that has what a lenient API found.
-const NOTED: &[u8] = b"\"validation\":";
+const NOTED: &str = "\"validation\":";
 
 /// What a run needs of a message.
 #[derive(Clone)]
@@ -63,10 +63,11 @@ impl Work {
     /// What a lenient published API found wrong with the request, in words.
     pub fn noted(&self) -> Option<String> {
         // Nearly every call is without fault, and a look at the text is much less work than to parse it.
-        if self.source != Trigger::Api || !self.trigger.windows(NOTED.len()).any(|text| text == NOTED) {
+        let document = std::str::from_utf8(&self.trigger).ok()?;
+        if self.source != Trigger::Api || !document.contains(NOTED) {
             return None;
         }
-        let document: Document = serde_json::from_slice(&self.trigger).ok()?;
+        let document: Document = serde_json::from_str(document).ok()?;
         let faults = document.validation.iter().map(|fault| format!("{} {}", fault.field, fault.message));
         Some(faults.collect::<Vec<_>>().join("; ")).filter(|noted| !noted.is_empty())
     }

@@ -35,7 +35,8 @@ impl Run<'_> {
             Err(failure) => return Err(self.refused(failure, begun)),
         };
         let key = format!("{}.{}", self.work.id, step.name());
-        let answer = self.call(request, &Called::step(step, &key)).await.map_err(|end| rejected(step, end))?;
+        let called = Called::step(step, &key);
+        let answer = Box::pin(self.call(request, &called)).await.map_err(|end| rejected(step, end))?;
         self.keep(step, &answer).await
     }
 

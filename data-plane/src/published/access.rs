@@ -56,7 +56,8 @@ pub(crate) async fn let_in(
         },
         Auth::OAuth2(issuer) => {
             let token = bearer(headers).ok_or_else(no_token)?;
-            Caller::Subject(issuers.verify(issuer, token, now).await.map_err(|refused| unproved(&refused))?)
+            let verified = Box::pin(issuers.verify(issuer, token, now)).await;
+            Caller::Subject(verified.map_err(|refused| unproved(&refused))?)
         }
     };
     headers.remove(header::AUTHORIZATION);

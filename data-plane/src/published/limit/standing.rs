@@ -1,5 +1,6 @@
 //! Where a consumer stands with its limits, as the headers of an answer tell it.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -50,13 +51,14 @@ impl Standing {
         headers.insert(LIMIT, HeaderValue::from(limit));
         headers.insert(REMAINING, HeaderValue::from(self.remaining));
         headers.insert(RESET, HeaderValue::from(whole_seconds(self.reset)));
-        let policies = [(u64::from(per_second), 1), (per_day, 86_400)];
-        let policies: Vec<String> = policies
-            .iter()
-            .filter(|(limit, _)| *limit > 0)
-            .map(|(limit, window)| format!("{limit};w={window}"))
-            .collect();
-        if let Ok(policy) = HeaderValue::from_str(&policies.join(", ")) {
+        let mut policy = String::with_capacity(40);
+        for (limit, window) in
+            [(u64::from(per_second), 1), (per_day, 86_400)].into_iter().filter(|(limit, _)| *limit > 0)
+        {
+            let comma = if policy.is_empty() { "" } else { ", " };
+            let _ = write!(policy, "{comma}{limit};w={window}");
+        }
+        if let Ok(policy) = HeaderValue::try_from(policy) {
             headers.insert(POLICY, policy);
         }
     }
