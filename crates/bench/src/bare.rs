@@ -1,5 +1,5 @@
-//! The yardsticks: a hyper server that reads a body and has it on disk before it answers, one sync per group; and one that
-//! then also maps the order, delivers it and writes down that it did.
+//! The yardsticks: a hyper server that reads a body and answers; one that has it on disk before it answers, one sync per group;
+//! and one that then also maps the order, delivers it and writes down that it did.
 
 pub mod rows;
 
@@ -31,6 +31,8 @@ const IN_FLIGHT: usize = 512;
 /// What a bare server does with an order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Work {
+    /// Reads it and answers.
+    Answer,
     /// Has it on disk before it answers, synced together with what else was waiting.
     Append,
     /// Then maps and delivers it, and has on disk that it did.
@@ -42,20 +44,23 @@ type Client = hyper_util::client::legacy::Client<HttpConnector, Full<Bytes>>;
 /// Starts one that delivers to `target`, if it delivers.
 pub async fn start(work: Work, folder: &Path, target: SocketAddr) -> Result<Server> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--kanat", "-", "bare", "--file"]).arg(folder.join("bare.log"));
+    command.args(["--kanat", "-", "bare"]);
+    if work != Work::Answer {
+        command.arg("--file").arg(folder.join("bare.log"));
+    }
     if work == Work::Loop {
         command.arg("--target").arg(target.to_string());
     }
     Server::start(&mut command, &folder.join("bare.err")).await
 }
 
-/// Serves on a free port until killed; answers after the body is synced to the file; with a target, delivers what it
+/// Serves on a free port until killed; with a file, answers after the body is synced to it; with a target, delivers what it
 /// answered.
-pub async fn serve(file: &Path, target: Option<SocketAddr>) -> Result<()> {
+pub async fn serve(file: Option<&Path>, target: Option<SocketAddr>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("bare listening on http://{}", listener.local_addr()?);
     let bare = Arc::new(Bare {
-        log: start_log(file)?,
+        log: file.map(start_log).transpose()?,
         target: target.map(|address| format!("http://{address}/orders")),
         client: client(),
         room: Arc::new(Semaphore::new(IN_FLIGHT)),
@@ -70,7 +75,7 @@ pub async fn serve(file: &Path, target: Option<SocketAddr>) -> Result<()> {
 }
 
 struct Bare {
-    log: mpsc::Sender<Entry>,
+    log: Option<mpsc::Sender<Entry>>,
     target: Option<String>,
     client: Client,
     room: Arc<Semaphore>,
@@ -104,10 +109,11 @@ async fn answer(bare: Arc<Bare>, request: Request<Inbound>) -> Response<kanat_ne
 }
 
 impl Bare {
-    /// Returns when `body` is on disk.
+    /// Returns when `body` is on disk, where there is one.
     async fn append(&self, body: Bytes) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
         let (durable, done) = oneshot::channel();
-        self.log.send(Entry { body, durable }).await?;
+        log.send(Entry { body, durable }).await?;
         Ok(done.await?)
     }
 

@@ -9,6 +9,36 @@ pub enum Goal {
     AtMost(f64),
 }
 
+/// What a measurement found.
+#[derive(Default)]
+pub struct Found {
+    pub findings: Vec<Finding>,
+    /// What the figures were made of, where more is worth telling.
+    pub runs: Vec<Row>,
+}
+
+impl From<Vec<Finding>> for Found {
+    fn from(findings: Vec<Finding>) -> Self {
+        Self { findings, runs: Vec::new() }
+    }
+}
+
+/// What a server did under a load: medians of all rounds.
+pub struct Row {
+    pub server: &'static str,
+    pub load: String,
+    pub acked_per_second: f64,
+    pub delivered_per_second: f64,
+    /// 50 and 99 %, in milliseconds: from sending, or from when it was due, to the answer.
+    pub ack_ms: [f64; 2],
+    /// The same, to the target.
+    pub delivery_ms: [f64; 2],
+    /// Of the server, its database not counted.
+    pub cpu_seconds_per_10_000: f64,
+    pub peak_memory_mib: f64,
+    pub messages_per_commit: f64,
+}
+
 /// One figure with its goal.
 pub struct Finding {
     /// As in `P1`.

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Row};
 use crate::measure::Group;
 use crate::plan::{Plan, Sizes};
 
@@ -98,7 +98,7 @@ enum Role {
     #[command(hide = true)]
     Bare {
         #[arg(long)]
-        file: PathBuf,
+        file: Option<PathBuf>,
         #[arg(long)]
         target: Option<SocketAddr>,
     },
@@ -125,7 +125,7 @@ fn main() -> Result<()> {
 async fn run(arguments: Arguments) -> Result<()> {
     let plan = arguments.plan();
     match &arguments.role {
-        Some(Role::Bare { file, target }) => bare::serve(file, *target).await,
+        Some(Role::Bare { file, target }) => bare::serve(file.as_deref(), *target).await,
         Some(Role::BareRows { url, target }) => bare::rows::serve(url, *target).await,
         Some(Role::BareApi { whole }) => api::serve(*whole).await,
         Some(Role::Work(task)) => instructions::work::run(task).await,
@@ -171,25 +171,26 @@ impl Arguments {
 
     async fn measure(&self, plan: &Plan) -> Result<()> {
         let begun = Instant::now();
-        let mut findings: Vec<Finding> = Vec::new();
+        let (mut findings, mut runs): (Vec<Finding>, Vec<Row>) = Default::default();
         for group in self.groups()? {
             let found = group.run(plan).await.with_context(|| group.names().join(", "))?;
-            eprint!("{}", page::table(&found));
-            findings.extend(found);
+            eprint!("{}", page::table(&found.findings));
+            findings.extend(found.findings);
+            runs.extend(found.runs);
         }
         // A stable sort: those of one measure stay in the order that they were found in.
         findings.sort_by_key(|finding| finding.measure[1..].parse::<u32>().unwrap_or_default());
-        println!("\n{}", page::table(&findings));
+        println!("\n{}\n{}", page::table(&findings), page::runs(&runs));
         eprintln!("in {} s", begun.elapsed().as_secs());
         match &self.write {
-            Some(folder) => write(folder, &findings, plan),
+            Some(folder) => write(folder, &findings, &runs, plan),
             None => Ok(()),
         }
     }
 }
 
-fn write(folder: &Path, findings: &[Finding], plan: &Plan) -> Result<()> {
-    let page = page::write(findings, &machine::describe(&plan.kanat), plan.rounds);
+fn write(folder: &Path, findings: &[Finding], runs: &[Row], plan: &Plan) -> Result<()> {
+    let page = page::write(findings, runs, &machine::describe(&plan.kanat), plan.rounds);
     std::fs::write(folder.join("benchmarks.md"), page).context("cannot write benchmarks.md")?;
     std::fs::write(folder.join("benchmarks.svg"), plot::draw(findings)).context("cannot write benchmarks.svg")
 }

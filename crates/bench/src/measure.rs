@@ -12,7 +12,7 @@ mod webhook;
 
 use anyhow::Result;
 
-use crate::finding::Finding;
+use crate::finding::Found;
 use crate::plan::Plan;
 
 /// What is measured together.
@@ -66,9 +66,9 @@ impl Group {
         }
     }
 
-    pub async fn run(self, plan: &Plan) -> Result<Vec<Finding>> {
-        match self {
-            Self::Webhook => webhook::measure(plan).await,
+    pub async fn run(self, plan: &Plan) -> Result<Found> {
+        let findings = match self {
+            Self::Webhook => return webhook::measure(plan).await,
             Self::Burst => burst::measure(plan).await,
             Self::Idle => idle::measure(plan).await,
             Self::Published => published::measure(plan).await,
@@ -77,6 +77,7 @@ impl Group {
             Self::Scale => scale::measure(plan).await,
             Self::Backlog => backlog::measure(plan).await,
             Self::Gateway => gateway::measure(plan).await,
-        }
+        };
+        Ok(findings?.into())
     }
 }

@@ -42,9 +42,11 @@ impl Running {
 
 /// What a server did under one load.
 pub struct Run {
+    pub acked_per_second: f64,
     pub ack_p50_ms: f64,
+    pub ack_p99_ms: f64,
     pub delivered_per_second: f64,
-    /// From sending, or from when it was due, to the target.
+    /// From sending, or from when it was due, to the target; not a number where nothing is delivered.
     pub end_to_end_p50_ms: f64,
     pub end_to_end_p99_ms: f64,
     /// Microseconds a message, of the server alone.
@@ -151,18 +153,21 @@ impl Subject {
             Running::Bare(_) => f64::NAN,
             Running::Kanat(kanat) => kanat.commits().await?,
         };
-        let (mut delivered, mut latencies, mut doubles) = (f64::NAN, Vec::new(), 0);
+        let (mut delivered, mut end_to_end, mut doubles) = (f64::NAN, [f64::NAN; 2], 0);
         if let Some(arrived) = arrived {
             let elapsed = arrived.last.map_or(load.elapsed, |last| last - before.at);
             delivered = arrived.latencies.len() as f64 / elapsed.as_secs_f64();
-            (latencies, doubles) = (arrived.latencies, arrived.doubles);
+            end_to_end = [50, 99].map(|percent| percentile(&arrived.latencies, percent));
+            doubles = arrived.doubles;
         }
         let micros = |used: Duration| used.as_secs_f64() * 1e6 / messages;
         Ok(Run {
+            acked_per_second: load.acked.len() as f64 / load.elapsed.as_secs_f64(),
             ack_p50_ms: percentile(&load.latencies, 50),
+            ack_p99_ms: percentile(&load.latencies, 99),
             delivered_per_second: delivered,
-            end_to_end_p50_ms: percentile(&latencies, 50),
-            end_to_end_p99_ms: percentile(&latencies, 99),
+            end_to_end_p50_ms: end_to_end[0],
+            end_to_end_p99_ms: end_to_end[1],
             cpu_us: micros(after.cpu.saturating_sub(before.cpu)),
             postgres_cpu_us: micros(self.postgres_cpu()?.saturating_sub(before.postgres_cpu)),
             peak_memory_mib: after.peak_memory_kib as f64 / 1024.0,

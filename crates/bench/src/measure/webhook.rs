@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::bare::Work;
 use crate::figures::{median, plain};
-use crate::finding::{Finding, Goal};
+use crate::finding::{Finding, Found, Goal, Row};
 use crate::kanat::Start;
 use crate::plan::Plan;
 use crate::subject::{Run, Subject};
@@ -12,6 +12,8 @@ use crate::subject::{Run, Subject};
 /// The runs of all rounds.
 #[derive(Default)]
 struct Runs {
+    bare_answer: Vec<Run>,
+    bare_append: Vec<Run>,
     bare: Vec<Run>,
     ours: Vec<Run>,
     bare_alone: Vec<Run>,
@@ -20,13 +22,13 @@ struct Runs {
     ours_paced: Vec<Run>,
 }
 
-pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
+pub async fn measure(plan: &Plan) -> Result<Found> {
     let mut runs = Runs::default();
     for round in 1..=plan.rounds {
         eprintln!("webhooks, round {round} of {}", plan.rounds);
         runs.round(plan).await?;
     }
-    Ok(runs.findings(plan))
+    Ok(Found { findings: runs.findings(plan), runs: runs.rows(plan) })
 }
 
 impl Runs {
@@ -35,11 +37,15 @@ impl Runs {
         let folder = plan.scratch()?;
         let start = Start { binary: &plan.kanat, folder: folder.path(), database: None };
 
+        let answer = Subject::bare(Work::Answer, folder.path()).await?;
+        self.bare_answer.push(answer.closed(many, length).await?);
+        answer.stop().await?;
         let bare = Subject::bare(Work::Loop, folder.path()).await?;
         self.bare.push(bare.closed(many, length).await?);
         self.bare_paced.push(bare.open(pace).await?);
         bare.stop().await?;
         let append = Subject::bare(Work::Append, folder.path()).await?;
+        self.bare_append.push(append.closed(many, length).await?);
         self.bare_alone.push(append.closed(1, length).await?);
         append.stop().await?;
 
@@ -49,6 +55,22 @@ impl Runs {
         self.ours_alone.push(ours.closed(1, length).await?);
         ours.stop().await?;
         Ok(())
+    }
+
+    fn rows(&self, plan: &Plan) -> Vec<Row> {
+        let many = format!("{} connections", plan.sizes.connections);
+        let (one, paced) = ("1 connection".to_owned(), format!("{}/s", plan.sizes.pace.per_second));
+        let rows = [
+            ("bare hyper", many.clone(), &self.bare_answer),
+            ("bare append", many.clone(), &self.bare_append),
+            ("bare loop", many.clone(), &self.bare),
+            ("kanat", many, &self.ours),
+            ("bare append", one.clone(), &self.bare_alone),
+            ("kanat", one, &self.ours_alone),
+            ("bare loop", paced.clone(), &self.bare_paced),
+            ("kanat", paced, &self.ours_paced),
+        ];
+        rows.map(|(server, load, runs)| row(server, load, runs)).into()
     }
 
     fn findings(&self, plan: &Plan) -> Vec<Finding> {
@@ -117,6 +139,20 @@ impl Runs {
                 format!("{} orders a commit", plain(1.0 / of(&self.ours, |run| run.commits_per_message))),
             ),
         ]
+    }
+}
+
+fn row(server: &'static str, load: String, runs: &[Run]) -> Row {
+    Row {
+        server,
+        load,
+        acked_per_second: of(runs, |run| run.acked_per_second),
+        delivered_per_second: of(runs, |run| run.delivered_per_second),
+        ack_ms: [of(runs, |run| run.ack_p50_ms), of(runs, |run| run.ack_p99_ms)],
+        delivery_ms: [of(runs, |run| run.end_to_end_p50_ms), of(runs, |run| run.end_to_end_p99_ms)],
+        cpu_seconds_per_10_000: of(runs, |run| run.cpu_us) / 100.0,
+        peak_memory_mib: of(runs, |run| run.peak_memory_mib),
+        messages_per_commit: 1.0 / of(runs, |run| run.commits_per_message),
     }
 }
 
