@@ -68,9 +68,10 @@ pub async fn run<P: Process>(
     }
     // Whoever started us may have closed our output; that is no reason to end.
     let _ = output::line(&format!("kanat {} listening on {}", env!("CARGO_PKG_VERSION"), process.url()));
-    let within = tokio::select! {
-        () = signals.next() => stop.drain,
-        within = process.stop_wished() => within,
+    // Who asks for what was wished already asks for the same: a drain. Only the signal after that one means more.
+    let (within, signals_to_end) = tokio::select! {
+        () = signals.next() => (stop.drain, 1),
+        within = process.stop_wished() => (within, 2),
     };
     tracing::info!("stopping: finishing what is in flight; a second signal ends at once");
     let stopping = async {
@@ -81,6 +82,6 @@ pub async fn run<P: Process>(
             traces.stop().await;
         }
     };
-    signals.unless_again(stopping).await;
+    signals.unless_again(signals_to_end, stopping).await;
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! SIGTERM and Ctrl-C finish what is in flight and exit 0.
+//! SIGTERM and Ctrl-C finish what is in flight and exit 0; who says it twice does not wait for that.
 
 use kanat_tests::target::{Reply, ok};
-use kanat_tests::{FakeTarget, TestApp};
+use kanat_tests::{FakeTarget, TestApp, until};
 use serde_json::json;
 
 use crate::webhook::passthrough;
@@ -37,4 +37,21 @@ async fn what_does_not_finish_by_the_deadline_is_handed_back_and_delivered_later
     app.api.message_becomes(&id, "delivered").await;
     let keys: Vec<_> = target.received().iter().map(|r| r.header("idempotency-key").to_owned()).collect();
     assert_eq!(keys, [id.clone(), id], "the same key for both attempts");
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once_and_what_was_in_flight_is_delivered_later() {
+    let mut app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, earlier| if earlier == 0 { Reply::Hang } else { ok() }).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app.api.deployed(&passthrough("twice")).await;
+    let id = app.api.webhook(&url, &json!({"n": 1})).await;
+    target.arrivals(1).await;
+    app.signal("TERM").await;
+    until("it stops", || async { app.log().contains("a second signal ends at once").then_some(()) }).await;
+    app.signal("INT").await;
+    assert_eq!(app.ended().await, Some(1), "{}", app.log());
+    app.restart().await;
+    app.api.message_becomes(&id, "delivered").await;
+    assert_eq!(target.received().len(), 2);
 }

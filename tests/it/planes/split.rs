@@ -167,6 +167,8 @@ async fn a_node_that_is_told_to_drain_finishes_what_it_has_and_ends() {
         ready.map_or(true, |answer| answer.status == 503).then_some(())
     })
     .await;
+    // A machine that goes down says so to a node that drains already, which is no second signal.
+    node.signal("TERM").await;
     target.release();
     assert_eq!(node.ended().await, Some(0), "{}", node.log());
     control.api.message_becomes(&id, "delivered").await;

@@ -23,11 +23,16 @@ impl Signals {
         }
     }
 
-    /// Runs `stopping` to its end, unless another signal comes first.
-    pub async fn unless_again<T>(mut self, stopping: impl Future<Output = T>) -> T {
+    /// Runs `stopping` to its end, unless as many further signals come first.
+    pub async fn unless_again<T>(mut self, signals: u32, stopping: impl Future<Output = T>) -> T {
+        let again = async {
+            for _ in 0..signals {
+                self.next().await;
+            }
+        };
         tokio::select! {
             done = stopping => done,
-            () = self.next() => {
+            () = again => {
                 eprintln!("a second signal: ending at once");
                 std::process::exit(1);
             }
