@@ -50,6 +50,8 @@ pub struct Claimed {
     pub payload: Bytes,
     pub request: Bytes,
     pub received_at: Timestamp,
+    /// Since when it could be claimed: whoever gives it back unlooked at gives it back with that.
+    pub due_at: Timestamp,
     /// Attempts already made and settled.
     pub attempts: u32,
     pub max_attempts: u32,

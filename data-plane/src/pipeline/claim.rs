@@ -1,13 +1,13 @@
 //! Takes up what waits in the log: retries that are due, what found no room, what another process began, what a dead node
 //! left. Claims are made flow by flow, within the room of each flow's lane, so that no backlog stands in another's way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_message_log::{Claim, Claimed, Error, Outcome, Room, TraceRecord, Waiting};
 use kanat_model::Timestamp;
-use kanat_model::id::FlowId;
+use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
 use tokio::time::Instant;
 
@@ -34,15 +34,16 @@ const FULL_PAUSE: Duration = Duration::from_secs(1);
 const BATCH: u64 = 256;
 /// Messages of a flow that this node does not know, in one claim.
 const UNKNOWN_BATCH: u64 = 16;
-/// A flow whose messages are not for this node is left alone for this time.
-const NOT_OURS: Duration = Duration::from_secs(60);
 
 /// What the claimer remembers from one look to the next.
 #[derive(Default)]
 struct Memory {
     /// The flow that came first in the last look; the next one begins after it, so that each gets its turn.
     first: Option<FlowId>,
-    not_ours: HashMap<FlowId, Instant>,
+    /// Flows of environments that this node does not serve. Who claims their messages keeps them from those who do.
+    not_ours: HashSet<FlowId>,
+    /// The environments that it served then.
+    served: Vec<EnvironmentId>,
 }
 
 /// What a look at the log came to.
@@ -109,8 +110,10 @@ impl Pipeline {
 
     /// How many messages of which flow there is room for now.
     fn rooms(&self, snapshot: &Snapshot, waiting: &[Waiting], memory: &mut Memory) -> Vec<Room> {
-        let now = Instant::now();
-        memory.not_ours.retain(|_, until| now < *until);
+        if !snapshot.environments().map(|environment| &environment.id).eq(&memory.served) {
+            memory.not_ours.clear();
+            memory.served = snapshot.environments().map(|environment| environment.id.clone()).collect();
+        }
         let mut memory_left = self.lanes.room_for(self.largest);
         // Flows that share a lane share its room.
         let mut lanes: HashMap<&str, usize> = HashMap::new();
@@ -132,7 +135,7 @@ impl Pipeline {
                     *left -= usize::try_from(room).unwrap_or(0);
                     room
                 }
-                None if memory.not_ours.contains_key(flow_id) => continue,
+                None if memory.not_ours.contains(flow_id) => continue,
                 None => (*due).min(UNKNOWN_BATCH).min(memory_left as u64),
             };
             memory_left -= usize::try_from(room).unwrap_or(0);
@@ -149,8 +152,9 @@ impl Pipeline {
         match self.plans.program(&claimed.flow_id, claimed.flow_version).await {
             Ok(Some(runnable)) => self.queue(claimed, hold, runnable),
             Ok(None) if self.plans.load().environment(&claimed.environment_id).is_none() => {
-                memory.not_ours.insert(claimed.flow_id.clone(), Instant::now() + NOT_OURS);
-                self.finish(Ended::undone(claimed.lease, hold, Timestamp::now()));
+                memory.not_ours.insert(claimed.flow_id.clone());
+                // With the age that it has: whether anybody serves its environment shows by that.
+                self.finish(Ended::undone(claimed.lease, hold, claimed.due_at));
             }
             Ok(None) => self.give_up(claimed, hold, "the version of the flow that it was accepted under is not known"),
             Err(crate::plans::versions::Error::Log(error)) => {

@@ -1,7 +1,14 @@
 //! What waits: for a paused flow, for an earlier message of its key, for another start of the node.
 
-use kanat_model::message::Status;
+use std::time::Duration;
 
+use bytes::Bytes;
+use kanat_message_log::{NewMessage, Place};
+use kanat_model::Timestamp;
+use kanat_model::id::{AccountId, EnvironmentId, FlowId, MessageId};
+use kanat_model::message::{Status, Trigger};
+
+use super::control::{ACCOUNT, ENVIRONMENT};
 use super::node::{Node, flow};
 use super::target::{Target, status};
 
@@ -106,6 +113,58 @@ async fn messages_of_a_deleted_flow_are_delivered_as_they_were_accepted() {
     node.control.remove_flow("flw_fleeting").await;
     assert_eq!(node.finished(&id).await.status, Status::Delivered);
     assert_eq!(node.post("t-fleeting", "{}").await.status, 404);
+    node.stop().await;
+    target.stop().await;
+}
+
+/// A message that waits in the log for whoever runs its flow.
+fn waiting(environment: &str, flow: &str, received_at: Timestamp) -> NewMessage {
+    NewMessage {
+        id: MessageId::generate(),
+        account_id: AccountId::from(ACCOUNT),
+        environment_id: EnvironmentId::from(environment),
+        flow_id: FlowId::from(flow),
+        flow_name: flow.to_owned(),
+        flow_version: 1,
+        trigger: Trigger::Webhook,
+        raw_body: Bytes::from_static(b"{}"),
+        payload: None,
+        request: Bytes::from_static(b"{}"),
+        received_at,
+        ordering_key: None,
+        dedupe: Vec::new(),
+        replay_of: None,
+        batch_id: None,
+        max_attempts: 1,
+        traceparent: None,
+        place: Place::Queued,
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_another_environment_keeps_its_age_and_is_left_alone() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    node.deploy(&flow("ours"), &target.url).await;
+    let long_ago = Timestamp::now().before(Duration::from_secs(600));
+    node.log.append(waiting("env_2", "flw_theirs", long_ago)).await.unwrap();
+    let mut changed = node.log.changed();
+    let oldest = loop {
+        changed.borrow_and_update();
+        let waiting = node.log.waiting().await.unwrap();
+        if let Some(theirs) = waiting.first().filter(|_| node.log.stats().claimed == 1) {
+            break theirs.oldest;
+        }
+        changed.changed().await.unwrap();
+    };
+    assert_eq!(oldest, Some(long_ago), "nobody has served it meanwhile");
+
+    // Other plans for the environment that is served say nothing of the other one.
+    node.control.again().await;
+    let ours = waiting(ENVIRONMENT, "flw_ours", Timestamp::now());
+    let id = ours.id.clone();
+    node.log.append(ours).await.unwrap();
+    assert_eq!(node.finished(&id).await.status, Status::Delivered);
+    assert_eq!(node.log.stats().claimed, 2);
     node.stop().await;
     target.stop().await;
 }

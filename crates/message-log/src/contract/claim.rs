@@ -45,7 +45,12 @@ pub async fn claims_what_is_due_only(harness: &dyn Harness) {
     assert_eq!(waiting.len(), 1);
     assert_eq!((waiting[0].due, waiting[0].oldest, waiting[0].next_due), (1, Some(past), Some(future)));
     let claimed = subject.claim_one(&flow).await;
-    assert_eq!(claimed.attempts, 1);
+    assert_eq!((claimed.attempts, claimed.due_at), (1, past));
+    // Given back by one who has no use for it, it has waited as long as before.
+    let undone = Outcome::Release { due: claimed.due_at };
+    assert_eq!(subject.settle(&claimed.lease, 0, undone).await, Settled::Done);
+    assert_eq!(subject.log.waiting().await.expect("the log reads")[0].oldest, Some(past));
+    let claimed = subject.claim_one(&flow).await;
     let waiting = subject.log.waiting().await.expect("the log reads");
     assert_eq!((waiting[0].due, waiting[0].oldest, waiting[0].next_due), (0, None, Some(future)));
     assert_eq!(subject.settle(&claimed.lease, 2, Outcome::Delivered).await, Settled::Done);

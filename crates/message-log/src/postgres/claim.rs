@@ -244,6 +244,7 @@ fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
         payload: Bytes::new(),
         request: Bytes::new(),
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
+        due_at: Timestamp::from_millis(row.try_get("due_at")?),
         attempts: row::whole(row, "attempts")?,
         max_attempts: row::whole(row, "max_attempts")?,
         ordering_key,

@@ -184,6 +184,7 @@ fn claimed(row: &SqliteRow) -> Result<Claimed, Error> {
         payload,
         request: row::bytes(row, "request")?,
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
+        due_at: Timestamp::from_millis(row.try_get("due_at")?),
         attempts: row.try_get("attempts")?,
         max_attempts: row.try_get("max_attempts")?,
         ordering_key,
