@@ -7,6 +7,7 @@ pub mod remote;
 mod session;
 mod transport;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,13 +15,14 @@ use std::time::Duration;
 use kanat_auth::Sealer;
 use kanat_message_log::MessageLog;
 use kanat_model::id::{BootId, EnvironmentId, NodeId};
-use kanat_proto::node::v1::Load;
+use kanat_proto::node::v1::{Delta, Load};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::environment::Environment;
 use super::last_good::{LastGood, Set};
+use super::snapshot::FlowChange;
 use super::{Plans, apply};
 pub use fallback::Fallback;
 pub use remote::Remote;
@@ -121,6 +123,29 @@ impl Client {
             snapshot = snapshot.with(applied.environment, &applied.flows);
         }
         self.plans.replace(snapshot);
+    }
+
+    /// Makes what an environment became live, then saves it; `None` when the process is going down.
+    ///
+    /// # Errors
+    /// It is live, but the disk does not take it. Then it goes by the generation that it had before, by which the control plane
+    /// sends it again, until it is saved.
+    async fn put_in_place(
+        &self,
+        environment: Environment,
+        flows: &[FlowChange],
+        accepted: Delta,
+    ) -> Option<io::Result<()>> {
+        let snapshot = self.plans.load();
+        let former = snapshot.environment(&environment.id).filter(|former| former.epoch == environment.epoch);
+        let generation = former.map_or(0, |former| former.generation);
+        self.plans.replace(snapshot.with(environment.clone(), flows));
+        let unsaved = Environment { generation, ..environment.clone() };
+        let saved = self.on_disk(move |disk| disk.save(&environment, &accepted)).await?;
+        if saved.is_err() {
+            self.plans.replace(self.plans.load().with(unsaved, &[]));
+        }
+        Some(saved)
     }
 
     /// Runs on a thread that may wait for the disk; `None` when the process is going down.

@@ -41,6 +41,8 @@ pub struct LastGood {
     sealer: Arc<Sealer>,
     /// The files that this process began, and may append to.
     open: HashMap<EnvironmentId, Open>,
+    /// The environments that are noted as those that the node serves.
+    expected: Option<Vec<EnvironmentId>>,
 }
 
 #[derive(Debug)]
@@ -60,13 +62,14 @@ pub struct Found {
 
 impl LastGood {
     pub fn new(folder: PathBuf, sealer: Arc<Sealer>) -> Self {
-        Self { folder, sealer, open: HashMap::new() }
+        Self { folder, sealer, open: HashMap::new(), expected: None }
     }
 
     /// Reads the newest set of every environment that can be read. What cannot is passed over, and said so in the log.
-    pub fn load(&self) -> Found {
+    pub fn load(&mut self) -> Found {
+        self.expected = self.load_expected();
         let sets = folders(&self.folder).into_iter().filter_map(|folder| self.load_environment(&folder));
-        Found { sets: sets.collect(), expected: self.load_expected() }
+        Found { sets: sets.collect(), expected: self.expected.clone() }
     }
 
     /// Saves what `environment` became; `change` is how.
@@ -87,11 +90,15 @@ impl LastGood {
         Ok(())
     }
 
-    /// Notes which environments the node serves.
+    /// Notes which environments the node serves, unless that is noted already.
     ///
     /// # Errors
-    /// The disk does not take it.
-    pub fn expect(&self, environments: &[EnvironmentId]) -> io::Result<()> {
+    /// The disk does not take it. The next call tries again.
+    pub fn expect(&mut self, environments: &[EnvironmentId]) -> io::Result<()> {
+        if self.expected.as_deref() == Some(environments) {
+            return Ok(());
+        }
+        self.expected = None;
         fs::create_dir_all(&self.folder)?;
         let text: String = environments.iter().map(|id| format!("{id}\n")).collect();
         let beside = self.folder.join("environments.new");
@@ -99,7 +106,9 @@ impl LastGood {
         writer.write(text.as_bytes(), &self.sealer)?;
         writer.sync()?;
         fs::rename(&beside, self.folder.join(EXPECTED))?;
-        sync_folder(&self.folder)
+        sync_folder(&self.folder)?;
+        self.expected = Some(environments.to_vec());
+        Ok(())
     }
 
     /// Forgets an environment that the node no longer serves.

@@ -1,6 +1,7 @@
 //! The node's end of the plan stream: a real log, a real folder, and a control plane that follows a script.
 
 mod control;
+mod disk;
 mod silence;
 mod table;
 
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::client::Options;
-use super::{Client, Plans};
+use super::{Client, PlanClient, Plans};
 use control::{Control, Stream, environment, flow, instance, plan, table};
 
 /// A node that follows a control plane.
@@ -40,6 +41,10 @@ struct Node {
 
 impl Node {
     async fn start(control: &Control, folder: &Path) -> Self {
+        Self::start_with(control.client(), folder).await
+    }
+
+    async fn start_with(control: PlanClient, folder: &Path) -> Self {
         let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default()).await.unwrap();
         let log: Arc<dyn MessageLog> = Arc::new(log);
         let options = Options {
@@ -52,7 +57,7 @@ impl Node {
         };
         let (plans, sealer) = (Plans::new(Arc::clone(&log)), Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap()));
         let load = Arc::new(Load::default);
-        let client = Client::start(options, plans.clone(), Arc::clone(&log), sealer, control.client(), load).await;
+        let client = Client::start(options, plans.clone(), Arc::clone(&log), sealer, control, load).await;
         let (drain, stop, tasks) = (client.drain_requests(), CancellationToken::new(), TaskTracker::new());
         tasks.spawn(client.run(stop.clone()));
         Self { plans, log, drain, stop, tasks }

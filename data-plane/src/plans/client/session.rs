@@ -140,7 +140,7 @@ impl Session<'_> {
                     let (begin, resources) = self.assembly.take().ok_or(Error::Protocol)?.finish()?;
                     self.snapshot(begin, resources).await?;
                 }
-                In::Heartbeat(_) => {}
+                In::Heartbeat(_) => self.note_served().await?,
                 In::ObservedRequest(request) => {
                     let observed = self.client.plans.observed().take().unwrap_or_default();
                     self.send(Out::Observed(Observed { nonce: request.nonce, ..observed })).await?;
@@ -168,15 +168,25 @@ impl Session<'_> {
             tracing::info!(environment.id = %environment, "the node no longer serves an environment");
             snapshot = snapshot.without(environment);
         }
-        if snapshot.expected() == Some(served.as_slice()) && gone.is_empty() {
-            return Ok(());
+        if snapshot.expected() != Some(served.as_slice()) || !gone.is_empty() {
+            self.client.plans.replace(snapshot.expecting(served));
         }
-        self.client.plans.replace(snapshot.expecting(served.clone()));
-        let saved = self.client.on_disk(move |disk| {
-            gone.iter().try_for_each(|environment| disk.remove(environment))?;
-            disk.expect(&served)
-        });
-        Ok(saved.await.ok_or(Error::ShuttingDown)??)
+        let removed = self.client.on_disk(move |disk| gone.iter().try_for_each(|environment| disk.remove(environment)));
+        if let Err(error) = removed.await.ok_or(Error::ShuttingDown)? {
+            tracing::warn!(%error, "plans that the node no longer serves cannot be removed from the disk");
+        }
+        self.note_served().await
+    }
+
+    /// Writes down which environments the node serves, where that is not done. A disk that does not take it keeps no plans from
+    /// coming: it is tried again at every heartbeat.
+    async fn note_served(&self) -> Result<(), Error> {
+        let Some(served) = self.client.plans.load().expected().map(<[_]>::to_vec) else { return Ok(()) };
+        let noted = self.client.on_disk(move |disk| disk.expect(&served));
+        if let Err(error) = noted.await.ok_or(Error::ShuttingDown)? {
+            tracing::warn!(%error, "the environments that the node serves cannot be saved");
+        }
+        Ok(())
     }
 
     async fn delta(&mut self, delta: Delta) -> Result<(), Error> {
@@ -220,11 +230,8 @@ impl Session<'_> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
         let Applied { environment, flows, rejections, accepted } = compiled.map_err(|_| Error::ShuttingDown)?;
         versions::save(&*self.client.log, &flows).await?;
-        let snapshot = self.client.plans.load().with(environment.clone(), &flows);
-        self.client.plans.replace(snapshot);
         let answer = self.answer(nonce, &environment, rejections);
-        let saved = self.client.on_disk(move |disk| disk.save(&environment, &accepted));
-        saved.await.ok_or(Error::ShuttingDown)??;
+        self.client.put_in_place(environment, &flows, accepted).await.ok_or(Error::ShuttingDown)??;
         self.send(answer).await
     }
 

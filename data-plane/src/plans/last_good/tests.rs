@@ -160,7 +160,7 @@ fn a_set_of_several_records_comes_back_whole() {
 fn what_another_key_sealed_is_not_found() {
     let mut saved = Saved::new();
     saved.put(&table("lt_1"));
-    let other = LastGood::new(saved.folder.path().to_owned(), Arc::new(Sealer::from_keys(&[[8; 32]]).unwrap()));
+    let mut other = LastGood::new(saved.folder.path().to_owned(), Arc::new(Sealer::from_keys(&[[8; 32]]).unwrap()));
     assert!(other.load().sets.is_empty());
 }
 
@@ -177,7 +177,7 @@ fn an_id_that_is_no_plain_name_stays_in_the_folder() {
 
 #[test]
 fn the_served_environments_are_remembered() {
-    let saved = Saved::new();
+    let mut saved = Saved::new();
     assert_eq!(saved.last_good.load().expected, None);
     let ids = vec![EnvironmentId::from("env_1"), EnvironmentId::from("env_2")];
     saved.last_good.expect(&ids).unwrap();

@@ -1,0 +1,41 @@
+//! A disk that does not take plans: they run all the same, and are saved once it does.
+
+use kanat_proto::node::v1::Heartbeat;
+use kanat_proto::node::v1::control_message::Kind as Out;
+
+use super::control::{Control, flow, instance, plan};
+use super::{Node, environment};
+
+#[tokio::test]
+async fn plans_that_could_not_be_saved_count_as_not_applied_until_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_the_way = folder.path().join("plans");
+    std::fs::write(&in_the_way, "a file where a folder should be").unwrap();
+    let mut control = Control::new(&["env_1"]);
+    let node = Node::start(&control, folder.path()).await;
+    let set = vec![flow(&plan("flw_1", 1)), instance("ci_1")];
+    let mut first = control.stream().await;
+    first.snapshot("env_1", 1, &set).await;
+
+    // It comes back and says what it runs, and that it has not come to that generation.
+    let mut stream = control.stream().await;
+    drop(first);
+    let state = &stream.hello.states[0];
+    assert_eq!((state.generation, &state.set_hash), (0, &super::control::set_hash(&set)));
+    assert_eq!((node.version("flw_1"), node.plans.loaded()), (Some(1), true), "it runs them");
+
+    std::fs::remove_file(&in_the_way).unwrap();
+    stream.delta(0, &[], &[], &set).await;
+    stream.acked(1, &set).await;
+    // What the node serves is saved as late as its control plane's next heartbeat.
+    stream.say(Out::Heartbeat(Heartbeat::default())).await;
+    stream.delta(1, &[], &[], &set).await;
+    stream.acked(2, &set).await;
+    drop(stream);
+    node.stop().await;
+
+    let node = Node::start(&Control::new(&[]), folder.path()).await;
+    assert_eq!((node.version("flw_1"), node.plans.loaded()), (Some(1), true), "with no control plane");
+    assert_eq!(node.plans.load().environment(&environment()).unwrap().generation, 2);
+    node.stop().await;
+}
