@@ -2,6 +2,7 @@
 
 mod control;
 mod disk;
+mod fallback;
 mod silence;
 mod table;
 

@@ -6,10 +6,13 @@ use futures::future::BoxFuture;
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::SetHash;
 use kanat_plan_stream::snapshot::proven_hash;
-use kanat_proto::node::v1::{PublishedSet, PublishedSets};
+use kanat_proto::node::v1::{PublishedSet, PublishedSets, SnapshotBegin};
 
-use super::{Client, restored};
+use super::Client;
+use crate::plans::apply::{self, Applied};
+use crate::plans::environment::Environment;
 use crate::plans::last_good::Set;
+use crate::plans::snapshot::Snapshot;
 use crate::plans::versions;
 
 type Read = dyn Fn() -> BoxFuture<'static, Result<PublishedSets, String>> + Send + Sync;
@@ -58,18 +61,34 @@ impl Client {
         let sets = (fallback.0)().await.map_err(Error::Read)?.sets;
         let sets = sets.into_iter().map(proven).collect::<Result<Vec<_>, _>>()?;
         let served: Vec<_> = sets.iter().map(|set| set.environment_id.clone()).collect();
-        for set in sets {
-            let applied = tokio::task::spawn_blocking(move || restored(set)).await.map_err(|_| Error::ShuttingDown)?;
-            versions::save(&*self.log, &applied.flows).await?;
-            let (environment, accepted) = (applied.environment, applied.accepted);
-            let (id, generation) = (environment.id.clone(), environment.generation);
-            self.plans.replace(self.plans.load().with(environment.clone(), &applied.flows));
-            self.on_disk(move |disk| disk.save(&environment, &accepted)).await.ok_or(Error::ShuttingDown)??;
+        let held = self.plans.load();
+        let mut saved = Ok(());
+        for set in sets.into_iter().filter(|set| is_news(&held, set)) {
+            let (held, id, generation) = (Arc::clone(&held), set.environment_id.clone(), set.generation);
+            let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
+            let Applied { environment, flows, accepted, .. } = applied.await.map_err(|_| Error::ShuttingDown)?;
+            versions::save(&*self.log, &flows).await?;
+            saved = saved.and(self.put_in_place(environment, &flows, accepted).await.ok_or(Error::ShuttingDown)?);
             tracing::info!(environment.id = %id, generation, "running plans from elsewhere");
         }
         self.plans.replace(self.plans.load().expecting(served.clone()));
-        Ok(self.on_disk(move |disk| disk.expect(&served)).await.ok_or(Error::ShuttingDown)??)
+        Ok(saved.and(self.on_disk(move |disk| disk.expect(&served)).await.ok_or(Error::ShuttingDown)?)?)
     }
+}
+
+/// What ran here stays, unless this is what came after it. Which of two epochs is the newer cannot be told: a control plane will.
+fn is_news(held: &Snapshot, set: &Set) -> bool {
+    let held = held.environment(&set.environment_id);
+    held.is_none_or(|held| held.epoch == set.epoch && held.generation < set.generation)
+}
+
+/// The set in the place of what is held of its environment, compiled.
+fn adopted(held: &Snapshot, set: Set) -> Applied {
+    let Set { environment_id, epoch, generation, resources, .. } = set;
+    let begin = SnapshotBegin { epoch: epoch.to_string(), generation, ..SnapshotBegin::default() };
+    let held = held.environment(&environment_id).map(|held| (**held).clone());
+    let current = held.unwrap_or_else(|| Environment::empty(environment_id, epoch));
+    apply::apply(&current, apply::of_snapshot(&current, &begin, resources))
 }
 
 /// The set, when its resources are those that it was published with.
