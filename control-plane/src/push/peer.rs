@@ -21,8 +21,8 @@ pub struct Peer {
     in_flight: Option<Push>,
     /// A snapshot that came back with another hash than it had must not be followed by another: something is broken.
     snapshot_failed: bool,
-    /// Epoch and generation of a set that the node refused as a whole, so that it is not sent again.
-    refused: Option<(EpochId, u64)>,
+    /// What the node refused as a whole, so that it is not sent again.
+    refused: Option<Refused>,
     tables: Tables,
 }
 
@@ -43,6 +43,14 @@ struct Held {
     hash: SetHash,
     /// By resource id, the hash that the node runs instead of the base's; `None` when it runs nothing.
     exceptions: HashMap<String, Option<Hash>>,
+}
+
+/// A set that the node refused as a whole, and why.
+#[derive(Debug)]
+struct Refused {
+    epoch: EpochId,
+    generation: u64,
+    reason: String,
 }
 
 /// A push that waits for its answer.
@@ -106,6 +114,21 @@ impl Peer {
         self.held.as_ref().map(|held| held.hash)
     }
 
+    /// Why the node refused the last set as a whole, if it did.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refused.as_ref().map(|refused| refused.reason.as_str())
+    }
+
+    /// What the node should run by all that it was sent so far: its epoch, generation and hash. None before the first push, and
+    /// when it refused the last.
+    pub fn wanted(&self) -> Option<(&EpochId, u64, SetHash)> {
+        match (&self.in_flight, &self.held) {
+            (Some(push), _) => Some((&push.set.epoch, push.set.generation, push.set_hash)),
+            (None, Some(held)) if self.refused.is_none() => Some((&held.base.epoch, held.generation, held.hash)),
+            (None, _) => None,
+        }
+    }
+
     /// Resources of which the node runs another content than the set has, and what the set has of them.
     pub fn exceptions(&self) -> impl Iterator<Item = (&str, Option<&Entry>)> {
         let held = self.held.iter();
@@ -114,7 +137,8 @@ impl Peer {
 
     /// What to send now, if anything: nothing while a push waits for its answer.
     pub fn next(&mut self, current: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Option<Push> {
-        let is_refused = self.refused.as_ref().is_some_and(|(e, n)| (e, *n) == (&current.epoch, current.generation));
+        let refused = self.refused.as_ref().map(|refused| (&refused.epoch, refused.generation));
+        let is_refused = refused == Some((&current.epoch, current.generation));
         if self.in_flight.is_some() || is_refused {
             return None;
         }
@@ -156,9 +180,10 @@ impl Peer {
         let of_whole =
             |push: &mut Push| push.nonce == nack.nonce && (names_no_resource || push.set.generation != nack.generation);
         if let Some(push) = self.in_flight.take_if(of_whole) {
-            self.refused = Some((push.set.epoch.clone(), push.set.generation));
             let reasons: Vec<_> = nack.rejections.iter().map(|r| r.message.as_str()).collect();
-            return Answered::Refused(reasons.join("; "));
+            let (epoch, generation, reason) = (push.set.epoch.clone(), push.set.generation, reasons.join("; "));
+            self.refused = Some(Refused { epoch, generation, reason: reason.clone() });
+            return Answered::Refused(reason);
         }
         let refused: Vec<_> = nack
             .rejections

@@ -8,7 +8,7 @@ mod table;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, NodeId};
 use kanat_proto::node::v1::node_message::Kind as Out;
-use kanat_proto::node::v1::{EnvironmentState, Heartbeat, Hello, Load, NodeMessage, SnapshotRequest};
+use kanat_proto::node::v1::{EnvironmentState, Heartbeat, Hello, Load, Nack, NodeMessage, Rejection, SnapshotRequest};
 use kanat_store::environment::{self, Environment};
 use kanat_store::{account, node as saved};
 use tokio::sync::mpsc;
@@ -185,6 +185,27 @@ async fn a_refused_resource_is_listed_and_not_sent_again_to_that_build() {
     newer.take_delta().await;
     assert_eq!(control.applied(generation).await, Applied::Everywhere);
     assert!(control.hub.rejections("flow/1").is_empty());
+}
+
+#[tokio::test]
+async fn a_set_that_is_refused_as_a_whole_is_listed_until_another_is_taken() {
+    let control = Control::start().await;
+    let mut node = control.up_to_date().await;
+    control.put("flow/1", "a").await;
+    let delta = node.delta().await;
+    let rejections = vec![Rejection { message: "not meant".to_owned(), ..Rejection::default() }];
+    let (nonce, environment_id) = (delta.nonce, delta.environment_id.clone());
+    let set_hash = node.set_hash().to_vec();
+    let generation = delta.from_generation;
+    node.say(Out::Nack(Nack { nonce, environment_id, generation, set_hash, rejections })).await;
+    let rejected = |node: &Known| node.environments[&control.environment].rejected.clone();
+    let nodes = control.known(|nodes| !rejected(&nodes[0]).is_empty()).await;
+    let whole = &rejected(&nodes[0])[0];
+    assert_eq!(whole.resource_id, format!("environment/{}", control.environment));
+    assert_eq!(whole.message, "the whole set was refused, and the one before it runs: not meant");
+    control.put("flow/1", "b").await;
+    node.take_delta().await;
+    control.known(|nodes| rejected(&nodes[0]).is_empty()).await;
 }
 
 #[tokio::test]

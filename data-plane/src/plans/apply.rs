@@ -200,8 +200,7 @@ impl Applied {
                 let plan: FlowPlan = decode(body)?;
                 belongs(&plan.flow_id, id)?;
                 belongs(&plan.environment_id, self.environment.id.as_str())?;
-                self.check_instances(&plan)?;
-                self.check_adapter(&plan)?;
+                self.check_references(&plan)?;
                 Flow::compile(plan).map(|flow| Compiled::Flow(Arc::new(flow))).map_err(|error| error.to_string())
             }
             Some((Kind::LookupTable, id)) => {
@@ -264,6 +263,12 @@ impl Applied {
         }
     }
 
+    /// What a flow names must be here.
+    fn check_references(&self, plan: &FlowPlan) -> Result<(), String> {
+        self.check_instances(plan)?;
+        self.check_adapter(plan)
+    }
+
     /// Every connector instance that a flow names must be here.
     fn check_instances(&self, plan: &FlowPlan) -> Result<(), String> {
         let target = plan.target.iter().map(|target| &target.instance);
@@ -323,8 +328,13 @@ impl Applied {
     }
 
     /// The former version stays, under the name that it had unless another took it.
-    fn refuse(&mut self, resource: Resource, message: String) {
+    fn refuse(&mut self, resource: Resource, mut message: String) {
         let former = self.environment.resources.get(&resource.id);
+        // Removals apply all the same: the version that stays may have lost what it takes.
+        let flow = former.and_then(|held| held.compiled.flow());
+        if let Some(Err(missing)) = flow.map(|flow| self.check_references(flow.plan())) {
+            message = format!("{message}; messages of the version that stays fail: {missing}");
+        }
         let running_hash = former.map(|held| held.hash.to_vec()).unwrap_or_default();
         match former.map(|held| held.compiled.clone()) {
             Some(Compiled::Table(table)) if self.environment.tables.get(&table.name).is_none() => {

@@ -4,6 +4,7 @@ mod control;
 mod disk;
 mod fallback;
 mod silence;
+mod missing;
 mod table;
 
 use std::path::Path;
@@ -166,28 +167,6 @@ async fn a_resource_that_cannot_run_is_refused_alone() {
     stream.delta(2, &[mended], &[], &set).await;
     stream.acked(3, &set).await;
     assert_eq!(node.version("flw_1"), Some(3));
-    drop(stream);
-    node.stop().await;
-}
-
-#[tokio::test]
-async fn a_flow_that_names_what_is_not_there_is_refused_until_it_comes() {
-    let (_folder, _control, mut stream, node, mut set) = running().await;
-    let mut needy = plan("flw_2", 1);
-    needy.target.as_mut().unwrap().instance = "ci_2".to_owned();
-    let needy = flow(&needy);
-    let unknown = Resource { id: "teapot/1".to_owned(), ..set[0].clone() };
-    let announced: Vec<_> = set.iter().chain([&needy, &unknown]).cloned().collect();
-    stream.delta(1, &announced[2..], &[], &announced).await;
-    let reasons = stream.nacked(2, &["teapot/1", "flow/flw_2"], &set).await;
-    assert_eq!(reasons[1], "connector instance \"ci_2\" is not in the set");
-
-    // Both at once, and the flow first: the order of a delta does not matter.
-    let both = [needy, instance("ci_2")];
-    set.extend(both.clone());
-    stream.delta(2, &both, &[], &set).await;
-    stream.acked(3, &set).await;
-    assert_eq!(node.version("flw_2"), Some(1));
     drop(stream);
     node.stop().await;
 }

@@ -206,7 +206,10 @@ fn a_set_that_was_refused_whole_is_not_sent_again_before_it_changes() {
     let nack = Nack { nonce: push.nonce, generation: 8, rejections, ..Nack::default() };
     assert_eq!(peer.nacked(&nack), Answered::Refused("not meant".to_owned()));
     assert!(next(&mut peer, &empty, 2).is_none());
-    assert!(next(&mut peer, &put(&empty, "flow/1", "a"), 2).is_some());
+    assert_eq!((peer.refusal(), peer.wanted()), (Some("not meant"), None), "it is not asked for again");
+    let push = next(&mut peer, &put(&empty, "flow/1", "a"), 2).unwrap();
+    assert_eq!(peer.acked(&ack(&push)), applied(1));
+    assert_eq!(peer.refusal(), None);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a session tells of its node.
 
 use kanat_model::id::EnvironmentId;
-use kanat_proto::node::v1::Load;
+use kanat_plan_stream::Kind;
+use kanat_proto::node::v1::{EnvironmentState, Load};
 
 use crate::push::nodes::{Node, Rejected, Running, Status};
 use crate::push::peer::Peer;
@@ -15,6 +16,10 @@ pub fn runs(node: &mut Node, environment: &EnvironmentId, peer: Option<&Peer>, w
         Some(Rejected { resource_id: id.to_owned(), message })
     });
     let mut rejected: Vec<_> = rejected.collect();
+    if let Some(reason) = peer.refusal() {
+        let message = format!("the whole set was refused, and the one before it runs: {reason}");
+        rejected.push(Rejected { resource_id: Kind::Environment.resource_id(environment.as_str()), message });
+    }
     rejected.sort_unstable_by(|a, b| a.resource_id.cmp(&b.resource_id));
     let running = Running {
         applied: peer.generation().map(|(epoch, generation)| (epoch.clone(), generation)),
@@ -30,4 +35,16 @@ pub fn loaded(node: &mut Node, load: Option<&Load>) {
         node.in_flight = load.in_flight;
         node.status = if load.draining { Status::Draining } else { Status::Connected };
     }
+}
+
+/// What the node should run of an environment by now, as a heartbeat says it.
+pub fn wanted(environment: &EnvironmentId, peer: &Peer) -> Option<EnvironmentState> {
+    let (epoch, generation, set_hash) = peer.wanted()?;
+    Some(EnvironmentState {
+        environment_id: environment.to_string(),
+        epoch: epoch.to_string(),
+        generation,
+        set_hash: set_hash.to_vec(),
+        resources: Vec::new(),
+    })
 }
