@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kanat_message_log::MessageLog;
-use kanat_model::id::FlowId;
+use kanat_model::id::{EnvironmentId, FlowId};
+use kanat_proto::node::v1::EnvironmentState;
 
 use crate::observed::Observed;
 pub use client::{Client, Fallback, PlanClient, Remote};
@@ -66,6 +67,16 @@ impl Plans {
     /// Whether the plans of every environment that this node serves are in place. Until then what is not found may exist.
     pub fn loaded(&self) -> bool {
         self.shared.current.load().is_complete()
+    }
+
+    /// Those of these sets that are not what runs.
+    pub(crate) fn behind(&self, wanted: Vec<EnvironmentState>) -> Vec<EnvironmentState> {
+        let snapshot = self.load();
+        let runs = |wanted: &EnvironmentState| {
+            let environment = snapshot.environment(&EnvironmentId::from(wanted.environment_id.as_str()));
+            environment.is_some_and(|environment| environment.state() == *wanted)
+        };
+        wanted.into_iter().filter(|wanted| !runs(wanted)).collect()
     }
 
     /// The version of a flow that a message was accepted under, with the resources of today; `None` when the node does not

@@ -171,12 +171,19 @@ impl Session {
                     self.send(Out::ObservedRequest(ObservedRequest { nonce })).await?;
                 }
                 _ = environments.changed() => self.serve_others(seat).await?,
-                _ = heartbeat.tick() => self.send(Out::Heartbeat(Heartbeat::default())).await?,
+                _ = heartbeat.tick() => self.send(Out::Heartbeat(self.heartbeat())).await?,
                 () = sleep_until(heard + SILENCE) => {
                     return Err(End::Failed(Status::deadline_exceeded("three heartbeats of the node are missing")));
                 }
             }
         }
+    }
+
+    /// What the node should run by all that was sent before it.
+    fn heartbeat(&self) -> Heartbeat {
+        let lines = self.lines.iter();
+        let wanted = lines.filter_map(|(environment, line)| report::wanted(environment, line.peer.as_ref()?));
+        Heartbeat { states: wanted.collect(), load: None }
     }
 
     /// Environments came or went: takes up and lets go what the node is to serve.
@@ -256,7 +263,8 @@ impl Session {
         }
     }
 
-    /// Waits for a snapshot's turn to be prepared, which may be long; the node hears meanwhile that we are there.
+    /// Waits for a snapshot's turn to be prepared, which may be long; the node hears meanwhile that we are there, and not what it
+    /// should run: that is on its way.
     async fn encode(&self, set: &Arc<Set>) -> Result<(), End> {
         let mut encoding = pin!(self.hub.encode(Arc::clone(set)));
         let mut heartbeat = interval(HEARTBEAT);

@@ -16,6 +16,7 @@ use std::time::Duration;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
@@ -50,6 +51,8 @@ pub struct Metrics {
     pub egress_refused: Counter,
     /// Resources that this node refused to run.
     pub plans_refused: Counter,
+    /// Environments of which this node does not run what its control plane's last heartbeat says.
+    pub plans_behind: Gauge,
     /// Spans that could not be exported.
     pub spans_dropped: Counter,
     /// Adapter processes that were killed because their code did not end in time.
@@ -85,6 +88,7 @@ impl Metrics {
             settles_fenced: Counter::default(),
             egress_refused: Counter::default(),
             plans_refused: Counter::default(),
+            plans_behind: Gauge::default(),
             spans_dropped: Counter::default(),
             adapter_kills: Counter::default(),
             poll_messages: Counter::default(),
@@ -198,6 +202,8 @@ impl Metrics {
         ] {
             ours.register(name, help, counter.clone());
         }
+        let help = "Environments of which this node does not run what its control plane says";
+        ours.register("node_plans_behind", help, self.plans_behind.clone());
         ours.register("attempts", "Attempts by what they came to", self.attempts.clone());
         let families = [
             ("adapter_calls", "Calls of adapters by what they came to", &self.adapter_calls),

@@ -118,11 +118,13 @@ fn one_push_waits_for_its_answer_and_later_changes_merge() {
     let mut peer = Peer::new(Some(&state(1, &[("flow/1", "a")])), &first);
     let second = put(&first, "flow/2", "b");
     let push = next(&mut peer, &second, 1).unwrap();
+    assert_eq!(peer.wanted(), Some((&second.epoch, 2, second.hash)), "what is under way is wanted");
     let third = put(&second, "flow/3", "c");
     let fourth = put(&third, "flow/3", "c2");
     assert!(next(&mut peer, &third, 2).is_none());
     assert!(next(&mut peer, &fourth, 2).is_none());
     assert_eq!(peer.acked(&ack(&push)), applied(2));
+    assert_eq!(peer.wanted(), Some((&second.epoch, 2, second.hash)), "and no more than was sent");
     let push = next(&mut peer, &fourth, 2).unwrap();
     assert_eq!(delta(&push), (vec!["flow/3"], vec![]));
     assert_eq!((push.set.generation, push.set_hash), (4, fourth.hash));

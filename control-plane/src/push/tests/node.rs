@@ -11,8 +11,8 @@ use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
 use kanat_proto::node::v1::{
-    Ack, ControlMessage, Delta, EnvironmentState, Hello, Nack, NodeMessage, Rejection, Resource, ResourceHash,
-    SnapshotBegin, Welcome,
+    Ack, ControlMessage, Delta, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage, Rejection, Resource,
+    ResourceHash, SnapshotBegin, Welcome,
 };
 use kanat_store::{Store, environment, meta, published};
 use tempfile::TempDir;
@@ -180,6 +180,18 @@ impl Node {
                 }
                 In::Heartbeat(_) => {}
                 other @ (In::Welcome(_) | In::Drain(_) | In::ObservedRequest(_)) => panic!("unexpected: {other:?}"),
+            }
+        }
+    }
+
+    /// What it should run, as the next heartbeat says that tells.
+    pub async fn beat(&mut self) -> Vec<EnvironmentState> {
+        loop {
+            let message = self.inbound.message().await.unwrap().expect("the stream goes on");
+            if let Some(In::Heartbeat(Heartbeat { states, .. })) = message.kind
+                && !states.is_empty()
+            {
+                return states;
             }
         }
     }

@@ -9,8 +9,8 @@ use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
 use kanat_proto::node::v1::{
-    Ack, ControlMessage, Delta, Drained, Heartbeat, Hello, Nack, NodeMessage, Observed, Rejection, SnapshotBegin,
-    SnapshotRequest, Welcome,
+    Ack, ControlMessage, Delta, Drained, EnvironmentState, Heartbeat, Hello, Nack, NodeMessage, Observed, Rejection,
+    SnapshotBegin, SnapshotRequest, Welcome,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -68,8 +68,10 @@ pub(super) async fn run(
     welcomed: &mut Option<Instant>,
 ) -> Result<(), Error> {
     let (outbound, messages) = mpsc::channel(QUEUE);
-    let mut session = Session { client, outbound, welcomed, assembly: None };
+    let mut session = Session { client, outbound, welcomed, assembly: None, behind: Vec::new() };
     session.send(Out::Hello(session.hello())).await?;
+    // Nobody says what the node should run while there is no stream.
+    kanat_telemetry::metrics().plans_behind.set(0);
     let serve = async {
         let stream = timeout(SILENCE, control.sync(ReceiverStream::new(messages)));
         let mut inbound = stream.await.map_err(|_| Error::Silent)??.into_inner();
@@ -105,6 +107,8 @@ struct Session<'c> {
     welcomed: &'c mut Option<Instant>,
     /// A snapshot on its way in.
     assembly: Option<Assembly>,
+    /// What the last heartbeat said that the node should run, and it did not.
+    behind: Vec<EnvironmentState>,
 }
 
 impl Session<'_> {
@@ -140,7 +144,7 @@ impl Session<'_> {
                     let (begin, resources) = self.assembly.take().ok_or(Error::Protocol)?.finish()?;
                     self.snapshot(begin, resources).await?;
                 }
-                In::Heartbeat(_) => self.note_served().await?,
+                In::Heartbeat(heartbeat) => self.heard(heartbeat).await?,
                 In::ObservedRequest(request) => {
                     let observed = self.client.plans.observed().take().unwrap_or_default();
                     self.send(Out::Observed(Observed { nonce: request.nonce, ..observed })).await?;
@@ -151,6 +155,23 @@ impl Session<'_> {
                 }
             }
         }
+    }
+
+    /// Holds what the node should run against what it does. Nothing of that is under way: it was sent before the heartbeat. But an
+    /// answer may be, so that the node asks for the whole set only when the next heartbeat says the same.
+    async fn heard(&mut self, heartbeat: Heartbeat) -> Result<(), Error> {
+        self.note_served().await?;
+        let behind = self.client.plans.behind(heartbeat.states);
+        kanat_telemetry::metrics().plans_behind.set(i64::try_from(behind.len()).unwrap_or(i64::MAX));
+        let (again, first): (Vec<_>, Vec<_>) = behind.into_iter().partition(|wanted| self.behind.contains(wanted));
+        self.behind = first;
+        for EnvironmentState { environment_id, generation, .. } in again {
+            let reason =
+                format!("the node does not run generation {generation} as it should, and nothing is under way");
+            tracing::warn!(environment.id = environment_id, reason, "asking for a snapshot");
+            self.send(Out::SnapshotRequest(SnapshotRequest { environment_id, reason })).await?;
+        }
+        Ok(())
     }
 
     /// The snapshot on its way in, which must be the one that `nonce` names.
