@@ -9,7 +9,7 @@ use kanat_proto::node::v1::{Ack, EnvironmentState, Nack, Resource, TableChange};
 use prost::Message;
 
 use super::refusals::Withheld;
-use super::set::{Change, Entry, Set};
+use super::set::{Entry, Set};
 
 /// Bytes of bodies above which a delta goes out as a snapshot, whose chunks keep the stream responsive.
 const MAX_DELTA_BYTES: usize = 8 << 20;
@@ -301,11 +301,8 @@ impl Push {
     fn snapshot(set: &Arc<Set>, withheld: &Withheld<'_>, nonce: u64) -> Self {
         let lacking = set.iter().filter(|(_, entry)| withheld.lacks(entry)).map(|(id, _)| id.to_owned());
         let exceptions: HashMap<_, _> = lacking.map(|id| (id, None)).collect();
-        let sent = if exceptions.is_empty() {
-            Arc::clone(set)
-        } else {
-            Arc::new(set.changed(set.generation, exceptions.keys().map(|id| (id.clone(), Change::Removal))))
-        };
+        let sent =
+            if exceptions.is_empty() { Arc::clone(set) } else { set.without(withheld.schemas(), exceptions.keys()) };
         Self { nonce, set: Arc::clone(set), set_hash: sent.hash, kind: PushKind::Snapshot(sent), exceptions }
     }
 }

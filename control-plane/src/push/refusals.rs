@@ -56,6 +56,11 @@ impl Refusals {
 }
 
 impl Withheld<'_> {
+    /// The plan schemas that the build can run.
+    pub fn schemas(&self) -> Schemas {
+        self.schemas
+    }
+
     /// Whether the build refused just this content, or is known to lack what it takes.
     pub fn contains(&self, resource_id: &str, entry: &Entry) -> bool {
         self.lacks(entry) || self.refusal(resource_id).is_some_and(|refusal| refusal.hash == entry.hash)

@@ -1,12 +1,12 @@
 //! The set of resources that an environment's nodes run: what the store had published at one generation.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::Encoded;
-use kanat_plan_stream::{Hash, SetHash, Sharded, schema, table};
+use kanat_plan_stream::{Hash, Schemas, SetHash, Sharded, schema, table};
 use kanat_proto::node::v1::{Resource, TableChange};
 use prost::Message;
 
@@ -18,6 +18,8 @@ pub struct Set {
     pub hash: SetHash,
     entries: Sharded<String, Arc<Entry>>,
     encoded: OnceLock<Encoded>,
+    /// What builds run that lack the means for some of it, by their plan schemas.
+    without: Mutex<Vec<(Schemas, Arc<Set>)>>,
 }
 
 /// A resource of the set, its secrets in the clear.
@@ -32,6 +34,9 @@ pub struct Entry {
 
 /// Changes of one lookup table that are kept, for nodes that are behind by a few.
 const STEPS: usize = 16;
+
+/// Kinds of older builds that share what is cut for them; more than a rolling upgrade has.
+const KINDS_OF_BUILDS: usize = 4;
 
 /// Bodies hold secrets and stay out of logs.
 impl std::fmt::Debug for Entry {
@@ -52,7 +57,7 @@ impl Set {
     pub fn new(epoch: EpochId, generation: u64, resources: impl IntoIterator<Item = (String, Entry)>) -> Self {
         let entries: Sharded<_, _> = resources.into_iter().map(|(id, entry)| (id, Arc::new(entry))).collect();
         let hash = SetHash::of(entries.iter().map(|(id, entry)| (id.as_str(), entry.hash)));
-        Self { epoch, generation, hash, entries, encoded: OnceLock::new() }
+        Self { epoch, generation, hash, entries, encoded: OnceLock::new(), without: Mutex::default() }
     }
 
     /// The set after `changes`, at the cost of the changes.
@@ -71,7 +76,28 @@ impl Set {
                 hash = hash.toggled(&id, former.hash);
             }
         }
-        Self { epoch: self.epoch.clone(), generation, hash, entries, encoded: OnceLock::new() }
+        Self {
+            epoch: self.epoch.clone(),
+            generation,
+            hash,
+            entries,
+            encoded: OnceLock::new(),
+            without: Mutex::default(),
+        }
+    }
+
+    /// The set without these resources, for which builds of those schemas lack the means; made once, however many nodes ask.
+    pub fn without<'a>(&self, schemas: Schemas, lacking: impl Iterator<Item = &'a String>) -> Arc<Self> {
+        let mut made = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, set)) = made.iter().find(|(of, _)| *of == schemas) {
+            return Arc::clone(set);
+        }
+        if made.len() == KINDS_OF_BUILDS {
+            made.remove(0);
+        }
+        let set = Arc::new(self.changed(self.generation, lacking.map(|id| (id.clone(), Change::Removal))));
+        made.push((schemas, Arc::clone(&set)));
+        set
     }
 
     pub fn get(&self, id: &str) -> Option<&Arc<Entry>> {

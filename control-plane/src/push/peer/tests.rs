@@ -258,5 +258,10 @@ fn what_takes_a_newer_build_is_withheld_and_keeps_its_former_version() {
     let PushKind::Snapshot(sent) = &push.kind else { panic!("a snapshot is expected") };
     assert_eq!(sent.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["flow/2"]);
     assert_eq!(push.set_hash, SetHash::of([("flow/2", Hash::of(b"b"))]));
+    let another = Peer::new(None, &after).next(&after, &of_build(1), 1).unwrap();
+    assert!(
+        matches!(&another.kind, PushKind::Snapshot(same) if Arc::ptr_eq(same, sent)),
+        "encoded once for all of them"
+    );
     assert_eq!(Peer::new(None, &after).next(&after, &of_build(2), 1).unwrap().set_hash, after.hash);
 }
