@@ -56,10 +56,17 @@ impl TestApp {
         Self::launch(Start { environment, listen: "127.0.0.1:0".to_owned(), file_limit_kib: None }).await
     }
 
-    /// A fresh service that finds no room for a file of more than `file_limit_kib`, until it is restarted.
+    /// A fresh service that finds no room for a file of more than `file_limit_kib`, until [`Self::free_the_disk`].
     pub async fn start_on_a_small_disk(file_limit_kib: u32) -> Self {
         let listen = "127.0.0.1:0".to_owned();
         Self::launch(Start { environment: Vec::new(), listen, file_limit_kib: Some(file_limit_kib) }).await
+    }
+
+    /// From now on the running service finds room again.
+    pub async fn free_the_disk(&self) {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args(["--fsize=unlimited", "--pid"]).arg(self.pid().to_string());
+        assert!(prlimit.status().await.expect("prlimit runs").success());
     }
 
     async fn launch(start: Start) -> Self {
@@ -127,7 +134,7 @@ async fn launch(folder: &Path, start: &Start) -> Result<(Child, String)> {
         Some(kib) => {
             // The shell counts in blocks of 512 bytes; without the signal a write past the limit is an error.
             let mut shell = Command::new("sh");
-            let limited = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", u64::from(kib) * 2);
+            let limited = format!("trap '' XFSZ; ulimit -S -f {}; exec \"$@\"", u64::from(kib) * 2);
             shell.args(["-c", &limited, "sh"]).arg(binary());
             shell
         }

@@ -1,7 +1,7 @@
 //! Control planes and nodes as processes of their own: what is deployed at one is live on all, and nodes stand without
 //! a control plane.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kanat_tests::authority::Authority;
 use kanat_tests::split::{JOIN_TOKEN, Split, TestProcess};
@@ -10,6 +10,9 @@ use kanat_tests::{FakeTarget, Rest, TestApp, until};
 use serde_json::json;
 
 use crate::webhook::passthrough;
+
+/// What a node promises that has plans on its disk.
+const READY_FROM_DISK: Duration = Duration::from_secs(2);
 
 /// The address of a webhook at a node; the control plane tells the path alone.
 fn at(node: &TestProcess, webhook: &str) -> String {
@@ -53,11 +56,17 @@ async fn nodes_stand_without_their_control_plane_also_across_a_restart() {
     control.kill().await;
 
     let first = control.api.webhook(&at(&node, &webhook), &json!({"n": 1})).await;
-    node.kill().await;
-    let begun = Instant::now();
-    node.restart().await;
-    node.becomes_ready().await;
-    println!("ready {} ms after the restart, with no control plane", begun.elapsed().as_millis());
+    let mut took = Vec::new();
+    // A machine that is busy with something else just then is asked again.
+    while took.len() < 3 && took.iter().all(|took| *took >= READY_FROM_DISK) {
+        node.kill().await;
+        let begun = Instant::now();
+        node.restart().await;
+        node.becomes_ready().await;
+        took.push(begun.elapsed());
+    }
+    println!("ready {took:?} after the restart, with no control plane");
+    assert!(took.iter().any(|took| *took < READY_FROM_DISK), "{took:?}");
     let second = control.api.webhook(&at(&node, &webhook), &json!({"n": 2})).await;
     // The first attempt fails, and the retry is the node's own work too.
     target.arrivals(3).await;

@@ -85,7 +85,7 @@ async fn next_sign_of_life(api: &Rest, message: &Value, after: Timestamp) -> Tim
 
 /// Every one was taken over within two lease periods. Gives the longest wait.
 fn taken_over(lease: Duration, waits: &[Duration]) -> Duration {
-    let longest = waits.iter().copied().max().unwrap_or_default();
+    let longest = waits.iter().copied().max().expect("messages were open when nodes died");
     assert!(longest <= lease * 2, "nobody took them up: {waits:?}");
     longest
 }
