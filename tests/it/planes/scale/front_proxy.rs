@@ -149,7 +149,7 @@ async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx
         outcome.took(100).as_millis()
     );
     // What a machine that is busy with other tests cannot answer, it is not offered; but it is no trickle.
-    assert!(outcome.rate() >= f64::from(RATE) / 2.0, "{:.0} requests a second were offered", outcome.rate());
+    assert!(outcome.rate() >= f64::from(RATE) / 4.0, "{:.0} requests a second were offered", outcome.rate());
     assert!(outcome.refused.is_empty(), "{:?}", &outcome.refused[..outcome.refused.len().min(5)]);
 
     // Each 202 stands for a message that is delivered; a node that broke off may have left one more.
