@@ -108,7 +108,7 @@ impl PostgresLog {
         let (doubts, doubtful) = mpsc::unbounded_channel();
         let (abandoned, to_give_back) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
-        let line = Line::new(&connecting.schema);
+        let line = Line::new(&connecting);
         let context = Arc::new(Context { connecting, shared: Arc::clone(&shared), closing, doubts, abandoned });
         let closing = || context.closing.clone();
 

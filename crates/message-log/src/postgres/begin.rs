@@ -1,5 +1,7 @@
 //! How a transaction begins so that its connection is of use afterwards, whatever becomes of the caller.
 
+use std::time::Duration;
+
 use sqlx::{PgPool, Postgres, SqlSafeStr, Transaction};
 use tokio_util::task::TaskTracker;
 
@@ -7,13 +9,13 @@ use super::failure::answered;
 use super::options::PATIENCE;
 
 /// One that writes.
-pub(super) async fn write(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    begin(pool, "BEGIN").await
+pub(super) async fn write(pool: &PgPool, patience: Duration) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    begin(pool, "BEGIN", patience).await
 }
 
 /// One that sees one state of the log throughout.
 pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    begin(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    begin(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", PATIENCE).await
 }
 
 /// Begins in a task of its own that goes on when the caller stops waiting.
@@ -22,17 +24,19 @@ pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postg
 /// whose answer nobody waits for, would go back to the pool inside of one. What is written on it next, without a
 /// transaction of its own, would never be committed, and what is read would be of the past. So the answer is always waited
 /// for, and a transaction that nobody wants is undone then.
-async fn begin(pool: &PgPool, statement: &'static str) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+async fn begin(
+    pool: &PgPool,
+    statement: &'static str,
+    patience: Duration,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let connection = pool.acquire().await?;
-    let begun = answered(PATIENCE, Transaction::begin(connection, Some(statement.into_sql_str())));
+    let begun = answered(patience, Transaction::begin(connection, Some(statement.into_sql_str())));
     let begun = TaskTracker::new().spawn(begun);
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use kanat_testing_postgres::Database;
     use sqlx::postgres::PgPoolOptions;
 
@@ -58,7 +62,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)") => panic!("it cannot begin yet"),
+            _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)", PATIENCE) => panic!("it cannot begin yet"),
             () = asked => {}
         }
         sqlx::raw_sql("SELECT pg_advisory_unlock(7)").execute(&other).await.unwrap();

@@ -139,7 +139,7 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
 pub(super) async fn claim(workers: &PgPool, connecting: &Connecting, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let undone = |error: sqlx::Error| Failed::Undone(outward(error));
     let (space, patience) = (connecting.space, connecting.patience);
-    let mut tx = begin::write(workers).await.map_err(undone)?;
+    let mut tx = begin::write(workers, patience).await.map_err(undone)?;
     let (trail, claimed) = answered(patience, take(&mut tx, space, claim)).await.map_err(undone)?;
     if claimed.is_empty() {
         answered(patience, tx.rollback()).await.map_err(undone)?;

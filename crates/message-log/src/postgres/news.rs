@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::answered;
-use super::options::{Connecting, PATIENCE};
+use super::options::Connecting;
 use super::shared::{Change, News, Shared};
 
 /// Between two notifications of one process: each takes a lock in the database that all notifying processes share.
@@ -33,11 +33,14 @@ pub(super) struct Line {
     channel: String,
     /// Says which notifications are our own.
     process: String,
+    /// How long the database may take to answer.
+    patience: Duration,
 }
 
 impl Line {
-    pub fn new(schema: &str) -> Self {
-        Self { channel: format!("{schema}_changed"), process: BootId::generate().into_string() }
+    pub fn new(connecting: &Connecting) -> Self {
+        let channel = format!("{}_changed", connecting.schema);
+        Self { channel, process: BootId::generate().into_string(), patience: connecting.patience }
     }
 
     /// Tells the other processes what happened here, until the log is closed.
@@ -54,8 +57,11 @@ impl Line {
             told = now;
             let payload = format!("{what} {}", self.process);
             let telling = sqlx::query(NOTIFY).bind(&self.channel).bind(payload).execute(&pool);
-            if let Err(error) = answered(PATIENCE, telling).await {
-                tracing::debug!(error = %error, "other processes were not told of news in the message log");
+            tokio::select! {
+                told = answered(self.patience, telling) => if let Err(error) = told {
+                    tracing::debug!(error = %error, "other processes were not told of news in the message log");
+                },
+                () = closing.cancelled() => return,
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -80,7 +86,7 @@ impl Line {
     async fn listen(&self, connecting: &Connecting, shared: &Shared) -> Result<(), sqlx::Error> {
         // A pool of its own: one that fell silent keeps its place for long.
         let mut listener = PgListener::connect_with(&connecting.pool(1)).await?;
-        listener.listen(&self.channel).await?;
+        answered(ANSWER_WITHIN, listener.listen(&self.channel)).await?;
         // What was told before is not heard.
         shared.heard(Change::Claimable);
         loop {
@@ -123,8 +129,8 @@ mod tests {
         let pool = connecting.pool(3);
         let (one, other) = (Arc::new(Shared::new()), Arc::new(Shared::new()));
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(Line::new("kanat_log").tell(pool.clone(), Arc::clone(&one), closing.clone()));
-        tasks.spawn(Line::new("kanat_log").hear(connecting, Arc::clone(&other), closing.clone()));
+        tasks.spawn(Line::new(&connecting).tell(pool.clone(), Arc::clone(&one), closing.clone()));
+        tasks.spawn(Line::new(&connecting).hear(connecting.clone(), Arc::clone(&other), closing.clone()));
         let (mut changed, mut claimable) = (other.changed(), other.claimable());
         // It listens.
         claimable.changed().await.unwrap();

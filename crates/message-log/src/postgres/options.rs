@@ -126,7 +126,8 @@ impl Connecting {
 
     pub fn pool(&self, connections: u32) -> PgPool {
         let pool = PgPoolOptions::new().max_connections(connections.max(1)).acquire_timeout(ACQUIRE_TIMEOUT);
-        // The pool itself waits without an end for the answer of a connection that fell silent.
+        // The pool itself waits without an end for the answer of a connection that fell silent. It asks once more after this:
+        // one that falls silent just then keeps its place until the kernel gives it up.
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { answered(RELEASE_WITHIN, connection.ping()).await.map(|()| true) })
         });

@@ -8,7 +8,7 @@ use sqlx::{PgPool, Row};
 
 use super::change::advance;
 use super::failure::{outward, unreadable};
-use super::options::LockSpace;
+use super::options::{LockSpace, PATIENCE};
 use super::text::text;
 use super::transaction::Transaction;
 use super::{begin, keys, row, sequence};
@@ -62,7 +62,7 @@ pub(super) async fn decide(
     id: &MessageId,
     decision: Decision,
 ) -> Result<(), Error> {
-    let mut conn = begin::write(workers).await.map_err(outward)?;
+    let mut conn = begin::write(workers, PATIENCE).await.map_err(outward)?;
     let query = sqlx::query(FIND).bind(text(id.as_str()));
     let query = query.bind(text(tenant.account_id.as_str())).bind(text(tenant.environment_id.as_str()));
     let not_found = || Error::NotFound(id.as_str().to_owned());
