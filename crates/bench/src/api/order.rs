@@ -6,33 +6,7 @@ use crate::load::Call;
 pub const PATH: &str = "/v1/bench/orders";
 
 /// The schema of the request: twenty members, no others.
-pub const SCHEMA: &str = r#"{
-  "type": "object",
-  "additionalProperties": false,
-  "required": ["id", "sent_at", "created_at", "currency", "amount", "country", "name", "email", "zip", "city", "sku", "quantity"],
-  "properties": {
-    "id": { "type": "string", "pattern": "^ord-[0-9]{10,}$" },
-    "sent_at": { "type": "integer", "minimum": 0 },
-    "created_at": { "type": "string", "format": "date-time" },
-    "currency": { "enum": ["eur", "usd", "gbp", "chf"] },
-    "amount": { "type": "number", "minimum": 0, "maximum": 100000 },
-    "country": { "type": "string", "pattern": "^[a-z]{2}$" },
-    "channel": { "enum": ["web", "shop", "phone"] },
-    "name": { "type": "string", "minLength": 1, "maxLength": 100 },
-    "email": { "type": "string", "format": "email" },
-    "phone": { "type": "string", "maxLength": 30 },
-    "street": { "type": "string", "minLength": 1 },
-    "zip": { "type": "string", "minLength": 3, "maxLength": 10 },
-    "city": { "type": "string", "minLength": 1 },
-    "sku": { "type": "string", "pattern": "^[a-z]{2}-[0-9]{4}$" },
-    "quantity": { "type": "integer", "minimum": 1, "maximum": 1000 },
-    "price": { "type": "number", "exclusiveMinimum": 0 },
-    "tax": { "type": "number", "minimum": 0, "maximum": 1 },
-    "method": { "enum": ["standard", "express"] },
-    "paid": { "type": "boolean" },
-    "notes": { "type": ["string", "null"], "maxLength": 500 }
-  }
-}"#;
+pub const SCHEMA: &str = include_str!("../../../../benches/order.schema.json");
 
 /// The flow: it only answers.
 pub const FLOW: &str = "flow: bench-api\nversion: 1\nsource:\n  trigger: api\nmapping:\n  order_id: source.id\n";
