@@ -11,7 +11,7 @@ use crate::script::Script;
 use crate::wire::{Answer, Log, Outcome};
 
 /// How many times its time on a core a worker is waited for while it gets none.
-const PATIENCE: u32 = 20;
+const PATIENCE: u32 = 5;
 
 /// One worker for a while; the pool has it back when this is dropped.
 pub struct Session {
