@@ -154,12 +154,9 @@ impl Session {
                 self.send(Out::Welcome(welcome)).await?;
             }
             tokio::select! {
-                message = self.inbound.message() => {
-                    heard = Instant::now();
-                    let message = message.map_err(|_| End::Closed)?.ok_or(End::Closed)?;
-                    self.received(message, seat)?;
-                }
-                _ = sets.changed() => {}
+                // In this order: what a node said while its stream was held up here is read before it counts as silent.
+                biased;
+                _ = heartbeat.tick() => self.send(Out::Heartbeat(self.heartbeat())).await?,
                 // It changes while the node has its seat, so that there is somebody to change it.
                 Ok(()) = drain_wishes.changed() => {
                     let within = drain_wishes.borrow_and_update().unwrap_or_default();
@@ -171,7 +168,12 @@ impl Session {
                     self.send(Out::ObservedRequest(ObservedRequest { nonce })).await?;
                 }
                 _ = environments.changed() => self.serve_others(seat).await?,
-                _ = heartbeat.tick() => self.send(Out::Heartbeat(self.heartbeat())).await?,
+                message = self.inbound.message() => {
+                    heard = Instant::now();
+                    let message = message.map_err(|_| End::Closed)?.ok_or(End::Closed)?;
+                    self.received(message, seat)?;
+                }
+                _ = sets.changed() => {}
                 () = sleep_until(heard + SILENCE) => {
                     return Err(End::Failed(Status::deadline_exceeded("three heartbeats of the node are missing")));
                 }

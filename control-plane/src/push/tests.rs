@@ -42,6 +42,8 @@ impl Control {
 
     /// A node that holds what is published.
     async fn up_to_date(&self) -> Node {
+        // Its first look at the environments is behind it: a session reads the store then.
+        self.hub.environments.subscribe().wait_for(|known| !known.is_empty()).await.unwrap();
         let mut node = self.connect(self.hello("node_1")).await;
         let (begin, _) = node.take_snapshot().await;
         assert_eq!(self.applied(begin.generation).await, Applied::Everywhere);
