@@ -1,5 +1,7 @@
 //! The OpenAPI 3.1 document of a published API, for its consumers: every version that serves. Schemas stand in it as they
-//! came, digits and order kept.
+//! came, digits and order kept; where they refer to their own parts, these are found in the document.
+
+mod references;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,7 @@ pub fn write(seen: &Seen) -> String {
             [("Request", &version.content.request_schema), ("Response", &version.content.response_schema)]
         {
             if let Some(text) = schema {
-                schemas.insert(format!("{label}.{suffix}"), as_resource(text, &id(&seen.api, &label, suffix)));
+                schemas.insert(format!("{label}.{suffix}"), component(text, &seen.api, &label, suffix));
             }
         }
     }
@@ -74,7 +76,7 @@ fn operation(api: &PublishedApi, version: &Version, name: &str) -> Value {
     }
     if api.method.has_body() {
         let schema = match &version.content.request_schema {
-            Some(_) => json!({ "$ref": format!("#/components/schemas/{label}.Request") }),
+            Some(_) => json!({ "$ref": place(&label, "Request") }),
             None => json!({}),
         };
         operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
@@ -89,9 +91,9 @@ fn parameters(api: &PublishedApi, version: &Version, label: &str) -> Vec<Value> 
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let names = Path::parse(&api.path).map(|path| path.parameters().into_iter().map(str::to_owned).collect());
     let names: Vec<String> = names.unwrap_or_default();
-    let of = |name: &str| match properties.get(name) {
+    let of = |name: &str| match properties.get(name).filter(|_| !api.method.has_body()) {
         Some(property) if !property.to_string().contains("\"$ref\"") => property.clone(),
-        Some(_) => json!({ "$ref": format!("{}#/properties/{}", id(api, label, "Request"), pointer(name)) }),
+        Some(_) => json!({ "$ref": format!("{}/properties/{}", place(label, "Request"), pointer(name)) }),
         None => json!({ "type": "string" }),
     };
     let in_path = names.iter().map(|name| json!({ "name": name, "in": "path", "required": true, "schema": of(name) }));
@@ -116,7 +118,7 @@ fn responses(api: &PublishedApi, version: &Version, label: &str) -> Value {
     let mut responses = Map::new();
     if version.content.response_schema.is_some() {
         let literal = version.content.response_status.as_deref().filter(|text| text.parse::<u16>().is_ok());
-        let schema = json!({ "$ref": format!("#/components/schemas/{label}.Response") });
+        let schema = json!({ "$ref": place(label, "Response") });
         let answer = json!({ "description": "The answer.", "content": { "application/json": { "schema": schema } } });
         responses.insert(literal.unwrap_or("200").to_owned(), answer);
     } else {
@@ -153,7 +155,11 @@ fn errors(api: &PublishedApi, version: &Version) -> Vec<(&'static str, &'static 
         Auth::None => {}
     }
     if api.method.has_body() {
-        errors.extend([("413", "The body is too large."), ("415", "The body is neither JSON nor a form.")]);
+        errors.extend([
+            ("409", "The Idempotency-Key came with another request, or its first call is not answered yet."),
+            ("413", "The body is too large."),
+            ("415", "The body is neither JSON nor a form."),
+        ]);
     }
     if version.content.request_schema.is_some() && api.validation == Validation::Strict {
         errors.push(("422", "The request does not fit its schema; details name what is wrong."));
@@ -210,19 +216,31 @@ fn error_schema() -> Value {
     })
 }
 
-/// A name for a schema that refers to its own parts.
+/// Where the schema of a version stands in the document.
+fn place(label: &str, suffix: &str) -> String {
+    format!("#/components/schemas/{label}.{suffix}")
+}
+
+/// The schema of a version for its place.
+fn component(text: &str, api: &PublishedApi, label: &str, suffix: &str) -> String {
+    if !["\"$ref\"", "\"$dynamicRef\"", "\"$recursiveRef\""].iter().any(|word| text.contains(word)) {
+        return text.to_owned();
+    }
+    let text = text.trim();
+    references::placed(text, &place(label, suffix)).unwrap_or_else(|| as_resource(text, &id(api, label, suffix)))
+}
+
+/// A name for a schema that refers to its own parts by names.
 fn id(api: &PublishedApi, label: &str, suffix: &str) -> String {
     format!("urn:kanat:{}:{label}:{}", api.id, suffix.to_ascii_lowercase())
 }
 
-/// The schema as it came. One that refers to its own parts is given a name, so that `#` in it still means itself.
+/// The schema as it came, and with a name, so that what it says of itself is not said of the document.
 fn as_resource(text: &str, id: &str) -> String {
-    let text = text.trim();
     let top = serde_json::from_str::<Value>(text).unwrap_or_default();
-    let refers = ["\"$ref\"", "\"$dynamicRef\"", "\"$recursiveRef\""].iter().any(|word| text.contains(word));
-    let named = top.get("$id").or_else(|| top.get("id")).is_some_and(Value::is_string);
+    let is_named = top.get("$id").or_else(|| top.get("id")).is_some_and(Value::is_string);
     match text.strip_prefix('{') {
-        Some(rest) if refers && !named => format!(r#"{{"$id":{},{rest}"#, Value::from(id)),
+        Some(rest) if !is_named => format!(r#"{{"$id":{},{rest}"#, Value::from(id)),
         Some(_) | None => text.to_owned(),
     }
 }

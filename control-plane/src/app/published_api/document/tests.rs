@@ -77,8 +77,8 @@ fn has_every_version_that_serves_and_schemas_as_they_came() {
     assert_eq!(document["info"]["version"], "v3");
     let (old, new) = (&document["paths"]["/v2/orders"]["post"], &document["paths"]["/v3/orders"]["post"]);
     assert_eq!(old["deprecated"], true);
-    assert_eq!(statuses(old), ["202", "400", "401", "413", "415", "422", "429", "503"]);
-    assert_eq!(statuses(new), ["200", "400", "401", "413", "415", "429", "502", "504", "503"]);
+    assert_eq!(statuses(old), ["202", "400", "401", "409", "413", "415", "422", "429", "503"]);
+    assert_eq!(statuses(new), ["200", "400", "401", "409", "413", "415", "429", "502", "504", "503"]);
     assert_eq!(document["paths"]["/orders"]["post"]["responses"], new["responses"]);
     assert_eq!(old["security"], json!([{ "consumerKey": [] }]));
 }
@@ -100,14 +100,26 @@ fn input_without_a_body_is_in_path_and_query() {
         operation["parameters"],
         json!([
             { "name": "id", "in": "path", "required": true, "schema": { "type": "integer" } },
-            { "name": "limit", "in": "query", "required": true, "schema": { "$ref": "urn:kanat:api_1:v1:request#/properties/limit" } },
+            { "name": "limit", "in": "query", "required": true, "schema": { "$ref": "#/components/schemas/v1.Request/properties/limit" } },
             { "name": "open", "in": "query", "required": false, "schema": { "type": "boolean" } },
         ])
     );
-    assert_eq!(document["components"]["schemas"]["v1.Request"]["$id"], "urn:kanat:api_1:v1:request");
+    let schema = &document["components"]["schemas"]["v1.Request"];
+    assert_eq!(schema["properties"]["limit"], json!({ "$ref": "#/components/schemas/v1.Request/$defs/n" }));
     assert_eq!(operation["requestBody"], Value::Null);
     assert_eq!(operation["security"], json!([{ "oauth2": ["read"] }]));
     let scheme = &document["components"]["securitySchemes"]["oauth2"];
     assert_eq!(scheme["openIdConnectUrl"], "https://id.example/.well-known/openid-configuration");
     assert!(statuses(operation).contains(&"403"));
+}
+
+#[test]
+fn parameters_of_a_call_with_a_body_are_no_part_of_its_schema() {
+    let schema = r##"{"$dynamicRef": "#x", "$dynamicAnchor": "x", "properties": {"id": {"type": "integer"}}}"##;
+    let api = api(Method::Put, "orders/{id}", Auth::None);
+    let (_, document) = document(api, vec![version(1, VersionStatus::Active, Some(schema), None)]);
+    let parameter = &document["paths"]["/v1/orders/{id}"]["put"]["parameters"][0];
+    assert_eq!(parameter["schema"], json!({ "type": "string" }));
+    // What refers to itself by names keeps them, under a name of its own.
+    assert_eq!(document["components"]["schemas"]["v1.Request"]["$id"], "urn:kanat:api_1:v1:request");
 }
