@@ -56,12 +56,18 @@ where
     let target = match Route::find(&snapshot, &parts) {
         Route::Call(target) => target,
         Route::Hosts => return refused(Refusal::new(StatusCode::BAD_REQUEST, "the request names more than one host")),
-        Route::Options(apis) => return cors::options(&apis, &parts.headers),
-        Route::Method(apis) => {
-            let allow = route::allow(&apis);
+        Route::Options(others) => {
+            let mut response = cors::options(&others.apis, &parts.headers);
+            others.mark(response.headers_mut());
+            return response;
+        }
+        Route::Method(others) => {
+            let allow = route::allow(&others.apis);
             let message = format!("this address takes {}", allow.to_str().unwrap_or_default());
             let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message);
-            return refused(refusal.with(header::ALLOW, allow));
+            let mut response = refused(refusal.with(header::ALLOW, allow));
+            others.mark(response.headers_mut());
+            return response;
         }
         Route::Nothing if shared.plans.loaded() => return refused(Refusal::not_found()),
         // It may be the address of an API that this node has not heard of yet.

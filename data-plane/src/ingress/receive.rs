@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kanat_net::body::BoxError;
 
 use super::admission::{NoRoom, Room};
@@ -36,7 +36,8 @@ where
     };
     let body = outcome.map_err(|refused| match &refused {
         body::Refused::NoRoom(full) => no_room(full),
-        body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string()),
+        body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string())
+            .with(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, br")),
         body::Refused::Undecodable(_) | body::Refused::Broken => {
             Refusal::new(StatusCode::BAD_REQUEST, refused.to_string())
         }

@@ -65,6 +65,15 @@ pub(crate) enum State {
     Retired,
 }
 
+impl State {
+    pub fn is_deprecated(self) -> bool {
+        match self {
+            Self::Deprecated { .. } => true,
+            Self::Active | Self::Retired => false,
+        }
+    }
+}
+
 /// Which pages of other origins may call from a browser.
 #[derive(Debug)]
 pub(crate) struct Cors {

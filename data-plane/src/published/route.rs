@@ -16,12 +16,19 @@ use crate::plans::{Environment, Snapshot};
 pub(crate) enum Route {
     Call(Box<Target>),
     /// `OPTIONS` asks of all of them.
-    Options(Vec<Arc<Api>>),
+    Options(Others),
     /// There are APIs, and none with this method.
-    Method(Vec<Arc<Api>>),
+    Method(Others),
     /// It is not clear which environment is meant.
     Hosts,
     Nothing,
+}
+
+/// What stands at the address of a request that calls none of it.
+pub(crate) struct Others {
+    pub apis: Vec<Arc<Api>>,
+    /// One of them, when none of them is to stay.
+    deprecated: Option<Target>,
 }
 
 /// The version that a request calls.
@@ -50,27 +57,41 @@ impl Route {
                 if api.method == *method {
                     return ControlFlow::Break((api, place));
                 }
-                others.push(Arc::clone(api));
+                others.push((api, place));
             }
             ControlFlow::Continue(())
         });
-        match found {
-            Some((api, place)) => Self::Call(Box::new(Target {
-                environment: Arc::clone(environment),
-                api: Arc::clone(api),
-                place,
-                parameters: owned(api.path.parameters(&requested.segments)),
-                address: match api.versions[place].state {
-                    // Nobody asks for it.
-                    State::Active => Default::default(),
-                    State::Deprecated { .. } | State::Retired => {
-                        (base(environment, host, &parts.headers), unversioned(path, &requested).to_owned())
-                    }
-                },
-            })),
-            None if others.is_empty() => Self::Nothing,
-            None if parts.method == Method::OPTIONS => Self::Options(others),
-            None => Self::Method(others),
+        let target = |api: &Arc<Api>, place: usize| Target {
+            environment: Arc::clone(environment),
+            api: Arc::clone(api),
+            place,
+            parameters: owned(api.path.parameters(&requested.segments)),
+            address: match api.versions[place].state {
+                // Nobody asks for it.
+                State::Active => Default::default(),
+                State::Deprecated { .. } | State::Retired => {
+                    (base(environment, host, &parts.headers), unversioned(path, &requested).to_owned())
+                }
+            },
+        };
+        if let Some((api, place)) = found {
+            return Self::Call(Box::new(target(api, place)));
+        }
+        let Some(&(first, place)) = others.first() else { return Self::Nothing };
+        let are_deprecated = others.iter().all(|(api, place)| api.versions[*place].state.is_deprecated());
+        let others = Others {
+            apis: others.iter().map(|(api, _)| Arc::clone(api)).collect(),
+            deprecated: are_deprecated.then(|| target(first, place)),
+        };
+        if parts.method == Method::OPTIONS { Self::Options(others) } else { Self::Method(others) }
+    }
+}
+
+impl Others {
+    /// What every answer carries where all versions are deprecated.
+    pub fn mark(&self, headers: &mut HeaderMap) {
+        if let Some(target) = &self.deprecated {
+            target.mark(headers);
         }
     }
 }
@@ -87,10 +108,11 @@ impl Target {
             State::Retired => {}
         }
         let label = &self.version().label;
-        let current = self.api.successor();
+        let current = self.api.version(None).map(|place| &self.api.versions[place]);
+        let current = current.filter(|version| version.state != State::Retired);
         let message = match current {
             Some(current) => format!("version {label} of this API is retired: call {}", current.label),
-            None => format!("version {label} of this API is retired, and none is active"),
+            None => format!("version {label} of this API is retired, and no other one serves"),
         };
         let mut members = b"\"currentVersion\":".to_vec();
         write_text(current.map(|version| version.label.as_str()), &mut members);

@@ -36,9 +36,8 @@ pub(crate) async fn answer(
 ) -> Result<Response<Body>, Refusal> {
     let id = arrival.id.clone();
     if Pipeline::runs_in_memory(&runnable, &arrival, answering) {
-        let run = timeout_at(deadline, shared.pipeline.run_in_memory(&runnable, arrival, answering));
-        let answered = run.await.map_err(|_| overloaded())?.map_err(not_begun)?;
-        return answer_of(answered, &id);
+        let answered = timeout_at(deadline, shared.pipeline.run_in_memory(&runnable, arrival, answering)).await;
+        return answer_of(answered.map_err(|_| overloaded())?.map_err(not_begun)?, &id);
     }
     let (tell, told) = oneshot::channel();
     let late = CancellationToken::new();

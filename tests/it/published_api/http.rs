@@ -105,6 +105,7 @@ async fn codings(app: &TestApp) {
     for unknown in ["deflate", "gzip, br", "zstd"] {
         let answer = say(app, &["POST /orders/7", &format!("content-encoding: {unknown}"), JSON], order).await;
         assert_eq!(answer.status, 415, "{unknown}: {}", answer.text());
+        assert_eq!(answer.header("accept-encoding"), "gzip, br", "{unknown}");
     }
 }
 

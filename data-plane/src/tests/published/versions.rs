@@ -76,6 +76,13 @@ async fn a_deprecated_version_says_so_on_every_answer() {
             "{expected}"
         );
     }
+    for (method, expected) in [("GET", 405), ("OPTIONS", 204)] {
+        let answer = node.ask(method, "/v1/orders/7", &[host], "").await;
+        assert_eq!((answer.status.as_u16(), answer.header("deprecation")), (expected, "true"), "{method}");
+        assert!(answer.header("link").ends_with("rel=\"successor-version\"") && !answer.header("sunset").is_empty());
+        let current = node.ask(method, "/v2/orders/7", &[host], "").await;
+        assert_eq!((current.status.as_u16(), current.header("deprecation")), (expected, ""), "{method}");
+    }
     let large = node.ask("POST", "/v1/orders/7", &[JSON, bearer], &"x".repeat(2 << 20)).await;
     assert_eq!((large.status.as_u16(), large.header("deprecation")), (413, "true"));
     node.control.key(&ConsumerKey { daily_limit: 1, ..key(&api, "once") }).await;
@@ -112,6 +119,10 @@ async fn a_retired_version_is_gone_and_points_to_the_active_one() {
     assert_eq!(body["currentUrl"], "http://kanat.test/v2/orders");
     assert_eq!(body["error"], "version v1 of this API is retired: call v2");
     assert_eq!(node.ask("POST", "/orders", &[JSON], "{}").await.status, 202);
+    // Where none is active, it is the one that calls without a version reach, as the API says of itself.
+    api.versions[1].status = "deprecated".to_owned();
+    node.control.api(&api).await;
+    assert_eq!(node.ask("POST", "/v1/orders", &[JSON], "{}").await.json()["currentVersion"], "v2");
     node.stop().await;
 }
 
