@@ -11,6 +11,7 @@ mod link;
 mod page;
 mod place;
 mod records;
+mod repeat;
 mod request;
 mod state;
 

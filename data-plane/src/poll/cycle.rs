@@ -22,6 +22,7 @@ use super::hold::Hold;
 use super::page;
 use super::place::Place;
 use super::records::Page;
+use super::repeat::Repeats;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
 use crate::delivery::{ended, retry_after, verdict};
@@ -82,6 +83,7 @@ impl Cycle<'_> {
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
         // The first page has a link of its own, by which a later one may lead back to it.
         let mut asked = HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
+        let mut repeats = Repeats::of(pagination);
         let mut taken = 0;
         loop {
             let answer = self.ask(&progress.next, &mut place).await?;
@@ -97,11 +99,13 @@ impl Cycle<'_> {
             };
             let mut gathered = Gathered::new(self.spill);
             while let Some(records) = answer.records().await.inspect_err(|_| self.called(Ended::Failed))? {
+                repeats.see(&records);
                 gathered.push(records).await.map_err(|error| unkept(&error))?;
             }
             let whole = answer.end()?;
             self.called(Ended::Well);
             self.observe(&url, whole.sample.as_deref());
+            repeats.end_page()?;
             let (count, messages) = self.take_in(&page, gathered).await?;
             taken += messages;
             let next = page::next(pagination, &progress.next, whole.found, count, &headers, &url)?;

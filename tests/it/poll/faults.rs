@@ -117,6 +117,9 @@ async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
             let link = ("link".to_owned(), "</itself>; rel=next".to_owned());
             return Some(Reply::Answer(200, vec![link], "[{\"id\": 1}]".to_owned()));
         }
+        if received.path.starts_with("/deaf") {
+            return Some(Reply::Answer(200, Vec::new(), "[{\"id\": 1}, {\"id\": 2}]".to_owned()));
+        }
         let next = if received.path.ends_with("=a") { "b" } else { "a" };
         Some(Reply::Answer(
             200,
@@ -150,6 +153,19 @@ async fn an_endpoint_that_goes_in_a_circle_is_left_with_an_error() {
     .await;
     assert_eq!(provider.asked().iter().filter(|path| *path == "/itself").count(), 1);
     assert_eq!(messages(&app.api, &linked).await, 1);
+
+    // Nothing but this ends it: each page is full.
+    let deaf = "    interval: 1h\n    pagination: { strategy: offset, offset_param: skip, page_size: 2 }\n";
+    let (deaf, _) = app.api.deployed(&polling("deaf", "/deaf", deaf)).await;
+    let error = until("the flow tells of it", || async {
+        let flow = app.api.get(&format!("/api/v1/flows/{deaf}")).await.expect(200);
+        flow["poll"]["lastError"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(error.contains("takes no notice of the parameter \"skip\""), "{error}");
+    let asked: Vec<_> = provider.asked().into_iter().filter(|path| path.starts_with("/deaf")).collect();
+    assert_eq!(asked, ["/deaf?skip=0", "/deaf?skip=2"]);
+    assert_eq!(messages(&app.api, &deaf).await, 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,86 @@
+//! An endpoint that takes no notice of the offset gives the same page for each one. Without a count nothing else would end
+//! that: the page is full every time.
+
+use bytes::Bytes;
+use kanat_proto::plan::v1::Pagination;
+use sha2::{Digest, Sha256};
+
+/// Which records the page before had. It sees nothing where pages end by themselves.
+pub(super) struct Repeats<'a> {
+    /// The parameter that carries the offset.
+    parameter: Option<&'a str>,
+    here: Sha256,
+    before: Option<[u8; 32]>,
+}
+
+impl<'a> Repeats<'a> {
+    pub fn of(pagination: Option<&'a Pagination>) -> Self {
+        let endless = |pagination: &&Pagination| pagination.strategy == "offset" && pagination.total_path.is_empty();
+        let parameter = pagination.filter(endless).map(|pagination| pagination.offset_param.as_str());
+        Self { parameter, here: Sha256::new(), before: None }
+    }
+
+    /// Records of the page that comes.
+    pub fn see(&mut self, records: &[Bytes]) {
+        if self.parameter.is_none() {
+            return;
+        }
+        for record in records {
+            self.here.update((record.len() as u64).to_le_bytes());
+            self.here.update(record);
+        }
+    }
+
+    /// The page has come whole. Errors when it has records, and the same as the one before.
+    pub fn end_page(&mut self) -> Result<(), String> {
+        let Some(parameter) = self.parameter else { return Ok(()) };
+        let here: [u8; 32] = std::mem::take(&mut self.here).finalize().into();
+        let is_empty = here == <[u8; 32]>::from(Sha256::digest(b""));
+        if self.before.replace(here) == Some(here) && !is_empty {
+            return Err(format!(
+                "a page has the same records as the one before: the endpoint takes no notice of the parameter {parameter:?}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which of the pages is refused.
+    fn refused(pagination: Pagination, pages: &[&[&'static str]]) -> Option<usize> {
+        let mut repeats = Repeats::of(Some(&pagination));
+        pages.iter().position(|page| {
+            for record in *page {
+                repeats.see(&[Bytes::from_static(record.as_bytes())]);
+            }
+            repeats.end_page().is_err()
+        })
+    }
+
+    fn offset(total_path: &str) -> Pagination {
+        Pagination {
+            strategy: "offset".to_owned(),
+            offset_param: "skip".to_owned(),
+            total_path: total_path.to_owned(),
+            ..Pagination::default()
+        }
+    }
+
+    #[test]
+    fn a_page_with_the_records_of_the_one_before_is_refused() {
+        assert_eq!(refused(offset(""), &[&["1", "2"], &["3", "4"], &["3", "4"]]), Some(2));
+        assert_eq!(refused(offset(""), &[&["1", "2"], &["12"], &["2", "1"], &[], &[]]), None);
+    }
+
+    #[test]
+    fn pages_that_end_by_themselves_are_not_looked_at() {
+        assert_eq!(refused(offset("total"), &[&["1"], &["1"]]), None);
+        assert_eq!(
+            refused(Pagination { strategy: "cursor".to_owned(), ..Pagination::default() }, &[&["1"], &["1"]]),
+            None
+        );
+    }
+}
