@@ -40,7 +40,7 @@ pub struct Failure {
 }
 
 /// A place in an adapter's code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// From 1.
     pub line: u32,

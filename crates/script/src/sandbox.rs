@@ -7,6 +7,7 @@
 
 pub(crate) mod clock;
 mod position;
+mod statement;
 mod world;
 
 use std::time::Duration;
@@ -134,7 +135,7 @@ impl Script {
         let begun = clock::used();
         let left = || allowed.saturating_sub(clock::used().saturating_sub(begun));
         if let Some(mut world) = self.first.take() {
-            return world.run(documents, infinite, allowed);
+            return world.run(&self.code, documents, infinite, allowed);
         }
         if matches!(self.way, Way::ToBeFrozen) {
             self.way = match bare(spare, limits).and_then(|bare| World::frozen(bare, allowed, &self.code)) {
@@ -145,7 +146,7 @@ impl Script {
             };
         }
         if let Way::Frozen(world) = &mut self.way {
-            let ran = world.run(documents, infinite, left());
+            let ran = world.run(&self.code, documents, infinite, left());
             let failed = ran.1.as_ref().err().map(|failure| failure.kind);
             // What took no time has left nothing worth looking for.
             if failed.is_some_and(|kind| kind != Kind::Thrown)
@@ -160,7 +161,7 @@ impl Script {
             }
         }
         let ran = match bare(spare, limits).and_then(|bare| World::fresh(bare, left(), &self.code)) {
-            Ok(mut world) => world.run(documents, infinite, left()),
+            Ok(mut world) => world.run(&self.code, documents, infinite, left()),
             Err(failure) => (Vec::new(), Err(failure)),
         };
         if ran.1.is_ok() && matches!(self.way, Way::Frozen(_)) {

@@ -130,15 +130,29 @@ fn errors_name_line_and_column() {
     );
     assert_eq!(
         thrown("const fail = () => {\n  throw new RangeError('no')\n}\nconst transform = () => fail()"),
-        "line 2, column 13: RangeError: no"
+        "line 2, column 3: RangeError: no"
     );
     assert_eq!(
         thrown("const transform = () => {\n\n  nothing() }"),
         "line 3, column 3: ReferenceError: nothing is not defined"
     );
+    assert_eq!(
+        thrown("class Own extends Error {}\nconst transform = (input) => {\n  throw new Own(\n    'of ' + input.a)\n}"),
+        "line 3, column 3: Error: of 1"
+    );
+    assert_eq!(
+        thrown(
+            "class Own extends Error { constructor(a) { super('of ' + a) } }\nfunction transform(input) {\n  const own = new Own(input.a);\n  throw own\n}"
+        ),
+        "line 3, column 15: Error: of 1"
+    );
+    assert_eq!(
+        thrown("function transform(input) { throw new Error(input.b.c) }"),
+        "line 1, column 45: TypeError: cannot read property 'c' of undefined"
+    );
     assert_eq!(thrown("const transform = () => { throw 'text' }"), "the adapter threw \"text\"");
     assert_eq!(thrown("const transform = () => { throw { code: 7 } }"), "the adapter threw {\"code\":7}");
-    assert_eq!(thrown("const transform = async () => { throw new Error('late') }"), "line 1, column 43: Error: late");
+    assert_eq!(thrown("const transform = async () => { throw new Error('late') }"), "line 1, column 33: Error: late");
     assert_eq!(
         thrown("const transform = () => new Promise(() => {})"),
         "the promise that the adapter gave is never settled"
@@ -217,6 +231,14 @@ fn endless_code_is_stopped_and_the_next_message_runs() {
         (
             "function transform(input) { if (input.bad) throw new Proxy({}, { get() { while (true); } }); return 1 }",
             Kind::Time,
+        ),
+        (
+            "function transform(input) { if (input.bad) { const e = new Error('x'); e.constructor = new Proxy({}, { getPrototypeOf() { while (true); } }); throw e } return 1 }",
+            Kind::Time,
+        ),
+        (
+            "function transform(input) { if (input.bad) { const e = new Error('x'); e.constructor = new Proxy({}, { getPrototypeOf() { throw 1 } }); throw e } return 1 }",
+            Kind::Thrown,
         ),
     ] {
         let mut adapter = sandbox(code);

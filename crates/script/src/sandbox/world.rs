@@ -5,12 +5,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rquickjs::context::EvalOptions;
-use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Error, Function, Object, Persistent, Runtime, Value};
+use rquickjs::{
+    CatchResultExt, CaughtError, Context, Ctx, Error, Exception, Function, Object, Persistent, Runtime, Value,
+};
 
 use super::Ran;
 use super::clock::Clock;
-use super::position;
-use crate::failure::{Failure, Kind};
+use super::{position, statement};
+use crate::failure::{Failure, Kind, Position};
 use crate::limits::Limits;
 use crate::wire::Log;
 
@@ -24,6 +26,8 @@ const AROUND: (&str, &str) = ("(function () { \"use strict\";\n", "\n;return tra
 const LARGE: i64 = 4 << 20;
 /// How deep the engine's own stack may get.
 const STACK: usize = 1 << 20;
+/// How many classes of an error are looked at.
+const MOST_CLASSES: usize = 8;
 /// What one call may log; what is more is left out, and said to be.
 const LOGS: (usize, usize) = (100, 16 << 10);
 
@@ -73,7 +77,7 @@ impl Bare {
         let logs = Rc::new(RefCell::new(Vec::new()));
         let tools = context.with(|ctx| {
             let tools = prelude(&ctx, &logs).catch(&ctx);
-            let tools = tools.map_err(|caught| failure(caught, &clock, 0, limits))?;
+            let tools = tools.map_err(|caught| failure(caught, &clock, Source { code: "", above: 0 }, limits))?;
             let keep = |name: &str| tools.get(name).map(|tool: Function| Persistent::save(&ctx, tool)).map_err(broken);
             Ok(Tools { call: keep("call")?, made: keep("made")?, written: keep("written")? })
         })?;
@@ -85,7 +89,7 @@ impl World {
     /// A world for one message. Errors when the code does not run, or defines no `transform`.
     pub fn fresh(bare: Bare, allowed: Duration, code: &str) -> Result<Self, Failure> {
         let call = bare.tools.call.clone();
-        Self::new(bare, allowed, call, 0, |ctx| {
+        Self::new(bare, allowed, call, Source { code, above: 0 }, |ctx| {
             eval::<Value>(ctx, code, position::FILE)?;
             eval::<Value>(ctx, "typeof transform === 'function' ? transform : undefined", OURS)
         })
@@ -94,7 +98,7 @@ impl World {
     /// A world for any number of messages. Errors when the code is not right in strict mode, too.
     pub fn frozen(bare: Bare, allowed: Duration, code: &str) -> Result<Self, Failure> {
         let call = bare.tools.made.clone();
-        Self::new(bare, allowed, call, 1, |ctx| {
+        Self::new(bare, allowed, call, Source { code, above: 1 }, |ctx| {
             eval::<Function>(ctx, FREEZE, OURS)?.call::<_, ()>(())?;
             eval::<Value>(ctx, &format!("{}{code}{}", AROUND.0, AROUND.1), position::FILE)
         })
@@ -104,13 +108,13 @@ impl World {
         bare: Bare,
         allowed: Duration,
         call: Persistent<Function<'static>>,
-        above: u32,
+        source: Source<'_>,
         load: impl for<'js> FnOnce(&Ctx<'js>) -> rquickjs::Result<Value<'js>>,
     ) -> Result<Self, Failure> {
         bare.clock.start(allowed);
         let made = bare.context.with(|ctx| {
             let made = load(&ctx).catch(&ctx);
-            let made = made.map_err(|caught| failure(caught, &bare.clock, above, bare.limits))?;
+            let made = made.map_err(|caught| failure(caught, &bare.clock, source, bare.limits))?;
             let function = made.into_function();
             function
                 .map(|function| Persistent::save(&ctx, function))
@@ -120,12 +124,12 @@ impl World {
             Kind::Thrown => Failure { kind: Kind::Code, ..failure },
             Kind::Code | Kind::Time | Kind::Memory | Kind::Unavailable => failure,
         })?;
-        Ok(Self { code, call, above, bare })
+        Ok(Self { code, call, above: source.above, bare })
     }
 
-    /// Runs the code on input and context. Gives JSON, nothing for undefined.
-    pub fn run(&mut self, [input, context]: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
-        let bare = &self.bare;
+    /// Runs the code, which is `code`, on input and context. Gives JSON, nothing for undefined.
+    pub fn run(&mut self, code: &str, [input, context]: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
+        let (bare, source) = (&self.bare, Source { code, above: self.above });
         bare.clock.start(allowed);
         bare.logs.borrow_mut().clear();
         let outcome = bare.context.with(|ctx| {
@@ -138,7 +142,7 @@ impl World {
                 let settled: Value = promise.finish()?;
                 text(bare.tools.written.clone().restore(&ctx)?.call((settled, infinite))?)
             };
-            run().catch(&ctx).map_err(|caught| failure(caught, &bare.clock, self.above, bare.limits))
+            run().catch(&ctx).map_err(|caught| failure(caught, &bare.clock, source, bare.limits))
         });
         (std::mem::take(&mut *bare.logs.borrow_mut()), outcome)
     }
@@ -183,12 +187,41 @@ fn prelude<'js>(ctx: &Ctx<'js>, logs: &Rc<RefCell<Vec<Log>>>) -> rquickjs::Resul
 
 const LEFT_OUT: (&str, &str) = ("kanat", "further lines are left out");
 
+/// An adapter's code as it was written.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    code: &'a str,
+    /// Lines of ours that stand above it in what the engine was given.
+    above: u32,
+}
+
+impl Source<'_> {
+    /// Where an error was made.
+    fn place(self, exception: &Exception<'_>) -> Option<Position> {
+        let classes = classes(exception.as_object());
+        let place = position::of(&exception.stack()?, self.above, &classes)?;
+        let begin = classes.first().and_then(|class| statement::begin(self.code, place, class));
+        Some(begin.unwrap_or(place))
+    }
+}
+
+/// The names of the classes that an object is of, its own first. They are the code's to tell.
+fn classes<'js>(object: &Object<'js>) -> Vec<String> {
+    let class = object.get::<_, Object<'js>>("constructor").ok();
+    // By a property: one that throws is told as an error, where a prototype's would be a panic of the bindings.
+    let parent = |class: &Object<'js>| class.get::<_, Object<'js>>("__proto__").ok();
+    let classes = std::iter::successors(class, parent).take(MOST_CLASSES);
+    classes.map_while(|class| class.get("name").ok()).collect()
+}
+
 /// What went wrong, in words; with the place in the code where that is known.
-fn failure(caught: CaughtError<'_>, clock: &Clock, above: u32, limits: Limits) -> Failure {
+fn failure(caught: CaughtError<'_>, clock: &Clock, source: Source<'_>, limits: Limits) -> Failure {
     let out_of_time = || Failure::new(Kind::Time, "the adapter used up its time");
     if clock.was_stopped() {
         let place = match &caught {
-            CaughtError::Exception(exception) => exception.stack().and_then(|stack| position::of(&stack, above)),
+            CaughtError::Exception(exception) => {
+                exception.stack().and_then(|stack| position::of(&stack, source.above, &[]))
+            }
             CaughtError::Value(_) | CaughtError::Error(_) => None,
         };
         return Failure { position: place, ..out_of_time() };
@@ -203,14 +236,18 @@ fn failure(caught: CaughtError<'_>, clock: &Clock, above: u32, limits: Limits) -
             if message == "out of memory" {
                 return out_of_memory();
             }
-            let stack = exception.stack().unwrap_or_default();
             let name: Option<String> = exception.get("name").ok();
             let message = match name.filter(|name| !name.is_empty()) {
                 Some(name) if message.is_empty() => name,
                 Some(name) => format!("{name}: {message}"),
                 None => message,
             };
-            Failure { position: position::of(&stack, above), ..Failure::new(Kind::Thrown, cut(message)) }
+            let position = source.place(&exception);
+            // To be asked for it is a call of the code, too.
+            if clock.was_stopped() {
+                return out_of_time();
+            }
+            Failure { position, ..Failure::new(Kind::Thrown, cut(message)) }
         }
         // The engine throws null when there is no memory left for an error.
         CaughtError::Value(value) if value.is_null() => out_of_memory(),
