@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kanat_tests::target::Reply;
 use kanat_tests::{FakeTarget, TestApp, until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn an_instance_that_nobody_called_has_none() {
@@ -175,11 +175,14 @@ async fn each_path_of_an_open_action_is_tracked_by_itself_and_a_check_knows_what
     let endpoints: Vec<_> =
         checked["data"].as_array().unwrap().iter().map(|found| found["endpoint"].as_str().unwrap()).collect();
     assert_eq!(endpoints, ["GET /api/orders/{source.id}", "POST /api/notes"], "{checked}");
+    let statuses = |checked: &Value| -> Vec<Value> {
+        checked["data"].as_array().unwrap().iter().map(|found| found["status"].clone()).collect()
+    };
+    assert_eq!(statuses(&checked), ["unchanged", "unchanged"], "they have answered: {checked}");
     send(8).await;
     changed.store(true, Ordering::SeqCst);
     send(9).await;
     let checked = check().await;
-    let statuses: Vec<_> = checked["data"].as_array().unwrap().iter().map(|found| found["status"].clone()).collect();
-    assert_eq!(statuses, ["unchanged", "changed"], "{checked}");
+    assert_eq!(statuses(&checked), ["unchanged", "changed"], "{checked}");
     assert_eq!(checked["data"][1]["changes"], json!([{"kind": "added", "path": "author", "to": "string"}]));
 }

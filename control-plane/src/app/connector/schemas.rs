@@ -106,7 +106,9 @@ pub async fn check(app: &App, caller: &Caller, id: &InstanceId) -> Result<(Times
             let changes = compare(&before, &seen);
             // What has changed is what is expected from now on; what has not is only known better.
             let next = if changes.is_empty() { whole(&row)? } else { seen.clone() };
-            checked.push(Checked { endpoint: row.endpoint.clone(), seen: !seen.is_empty(), changes, error });
+            // Before the first check it is known because it has answered.
+            let answered = !seen.is_empty() || row.checked_at.is_none();
+            checked.push(Checked { endpoint: row.endpoint.clone(), seen: answered, changes, error });
             let row = EndpointSchema {
                 accepted: Some(text(&next)?),
                 seen: text(&Shape::default())?,
