@@ -95,6 +95,10 @@ async fn what_cannot_be_connected_is_told() {
         .get("/api/v1/connectors/oauth/start?catalogId=nothing&instanceName=crm")
         .await
         .expect_error(404, "NOT_FOUND");
+    for (query, field) in [("instanceName=crm", "catalogId"), ("catalogId=oauth2", "instanceName")] {
+        let missing = app.api.get(&format!("/api/v1/connectors/oauth/start?{query}")).await;
+        assert_eq!(missing.expect_error(400, "INVALID_ARGUMENT")[0]["field"], field);
+    }
     let started = start(&app, "").await.expect(200);
     let state = started["state"].as_str().unwrap();
     let refused = app.api.get(&format!("/inbound/oauth/callback?error=access_denied&state={state}")).await;

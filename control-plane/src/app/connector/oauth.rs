@@ -61,6 +61,11 @@ pub async fn start(
     instance_name: &str,
     redirect_uri: Option<String>,
 ) -> Result<Started, Error> {
+    for (field, value) in [("catalogId", catalog_id), ("instanceName", instance_name)] {
+        if value.is_empty() {
+            return Err(Error::field(field, "is required"));
+        }
+    }
     let entry = super::catalog_entry(catalog_id)?;
     if entry.authentication != "oauth2" {
         return Err(Error::field("catalogId", format!("{catalog_id} is not connected by OAuth2")));
