@@ -102,9 +102,9 @@ type: smtp
 authentication: bearer
 category: Mail
 description: no full stop
-base_url: https://{tenant}.example
+base_url: ftp://{tenant}.example
 auth: { basic: { username: '{user}', password: '{password}' } }
-test: { method: LOOK, path: me }
+test: { method: LOOK, path: 'me/{user}' }
 config:
   required: [nobody]
   properties:
@@ -131,10 +131,12 @@ actions:
     config.password: has the format "secret"; there is base-url, http-url, dns-label, email, token, header-name, header-value
     config.size: its default must be an integer, not a string
     config.required: names "nobody", which is no property
+    base_url: must begin with https:// or http://
     auth, base_url or headers: names {tenant}, which is no field
     auth: no field that it names is writeOnly
     test.method: is none of HTTP that we send
     test.path: must begin with a slash
+    test.path: names {user}, and nothing is put in its place
     actions.Do.slug: must be lower-case letters, digits and hyphens
     actions.Do.path: names id, which the request schema does not have
     actions.Do.path: names id, which the request schema does not require
@@ -142,6 +144,13 @@ actions:
     actions.Do.headers: Host is set by the connection itself and cannot be given
     actions.Do.request_schema: requires what, which it does not describe
     "#);
+}
+
+#[test]
+fn an_entry_that_can_do_nothing_is_told() {
+    let (_, text) = FILES.iter().find(|(name, _)| *name == "notion").unwrap();
+    let (head, _) = text.split_once("\nactions:").unwrap();
+    assert_eq!(Entry::read(head).unwrap_err(), ["actions: there must be one at least"]);
 }
 
 #[test]

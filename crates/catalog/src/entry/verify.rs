@@ -20,6 +20,7 @@ pub(super) fn faults(entry: &Entry) -> Vec<String> {
     config(entry, &mut faults);
     credentials(entry, &mut faults);
     test_call(&entry.test, &mut faults);
+    faults.unless(!entry.actions.is_empty(), "actions", "there must be one at least");
     let mut slugs = HashSet::new();
     for action in &entry.actions {
         if !slugs.insert(action.slug.as_str()) {
@@ -87,6 +88,8 @@ fn config(entry: &Entry, faults: &mut Faults) {
     }
     let addressed = entry.base_url.is_some() || entry.field("base_url").is_some_and(|field| field.required);
     faults.unless(addressed, "base_url", "must be given, or be a required field of the config");
+    let spoken = |url: &String| url.starts_with("https://") || url.starts_with("http://");
+    faults.unless(entry.base_url.as_ref().is_none_or(spoken), "base_url", "must begin with https:// or http://");
 }
 
 fn credentials(entry: &Entry, faults: &mut Faults) {
@@ -127,6 +130,9 @@ fn credentials(entry: &Entry, faults: &mut Faults) {
 fn test_call(test: &TestCall, faults: &mut Faults) {
     faults.unless(METHODS.contains(&test.method.as_str()), "test.method", "is none of HTTP that we send");
     faults.unless(test.path.is_empty() || test.path.starts_with('/'), "test.path", "must begin with a slash");
+    for name in placeholders(&test.path) {
+        faults.add("test.path", format!("names {{{name}}}, and nothing is put in its place"));
+    }
 }
 
 fn action(action: &Action, faults: &mut Faults) {
