@@ -177,9 +177,15 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     if text.is_empty() {
         text = format!("the service answered {status}");
     }
+    let told = text.clone();
     for detail in answer.list("details") {
         let (field, message) = (detail.text("field"), detail.text("message"));
-        text.push_str(&if field.is_empty() { format!("\n  {message}") } else { format!("\n  {field}: {message}") });
+        let line = if field.is_empty() { message } else { format!("{field}: {message}") };
+        // What is wrong in one place alone is the whole error.
+        if !told.contains(&line) {
+            text.push_str("\n  ");
+            text.push_str(&line);
+        }
     }
     if let Some(advice) = advice(status) {
         text.push('\n');
@@ -229,6 +235,8 @@ mod tests {
         let body =
             r#"{"error":"2 errors","code":"INVALID_ARGUMENT","details":[{"field":"name","message":"is missing"}]}"#;
         assert_eq!(refusal(400, body, advice).to_string(), "2 errors\n  name: is missing");
+        let alone = body.replace("2 errors", "name: is missing");
+        assert_eq!(refusal(400, &alone, advice).to_string(), "name: is missing", "once");
         assert!(refusal(401, r#"{"error":"no key"}"#, advice).to_string().contains("kanat login"));
         let failed = refusal(502, r#"{"error":"a step failed","messageId":"msg_1"}"#, advice_of_call);
         assert_eq!(failed.to_string(), "a step failed\nmessage id: msg_1");

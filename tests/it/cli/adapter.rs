@@ -38,6 +38,10 @@ async fn an_instance_is_connected_and_its_endpoints_are_checked() {
     let cli = Cli::of(&app);
     app.api.http_instance("erp", "http://127.0.0.1:9").await;
     cli.run(&["connector", "schemas", "erp"]).await.expect();
+    let set = ["--set", "concurrency=4", "--set", "requests_per_second=0.5", "--set", "webhook_secret=7", "-o", "json"];
+    let updated = cli.run(&[&["connector", "update", "erp"][..], &set].concat()).await.json();
+    let set = ["concurrency", "requests_per_second"].map(|field| &updated["config"][field]);
+    assert_eq!(serde_json::json!(set), serde_json::json!([4, 0.5]));
     assert!(cli.run(&["connector", "check", "erp"]).await.expect().contains("no endpoint"));
     let body = serde_json::json!({"catalogId": "oauth2", "name": "crm", "config": {
         "base_url": "http://127.0.0.1:9/api", "authorization_url": "http://127.0.0.1:9/authorize",

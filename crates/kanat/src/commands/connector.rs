@@ -108,7 +108,8 @@ impl Command {
                 session.print(&answer, |answer| table::list(answer, &ENTRY_COLUMNS))
             }
             Self::Create { entry, name, display_name, config } => {
-                let mut body = json!({ "catalogId": entry, "name": name, "config": config.read()? });
+                let config = config.read(client, &entry).await?;
+                let mut body = json!({ "catalogId": entry, "name": name, "config": config });
                 set(&mut body, "displayName", display_name);
                 let answer = client.post(INSTANCE.path, &body).await?;
                 session.print(&answer, |_| {
@@ -128,7 +129,8 @@ impl Command {
                 let path = client.path(&INSTANCE, &instance).await?;
                 let mut body = json!({});
                 if config.any() {
-                    body["config"] = config.read()?.into();
+                    let entry = client.get(&path, &[]).await?.text("catalogId");
+                    body["config"] = config.read(client, &entry).await?.into();
                 }
                 set(&mut body, "name", name);
                 set(&mut body, "displayName", display_name);

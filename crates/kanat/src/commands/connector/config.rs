@@ -4,7 +4,10 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::super::input;
+use crate::client::Client;
+use crate::client::name::segment;
 use crate::exit::usage;
+use crate::output::Json;
 
 /// Where the config comes from.
 #[derive(clap::Args)]
@@ -23,8 +26,19 @@ impl Flags {
         self.config.is_some() || !self.fields.is_empty()
     }
 
-    /// The config object; single fields win over the file.
-    pub fn read(&self) -> Result<Map<String, Value>> {
+    /// The config object for an instance of `entry`; single fields win over the file.
+    pub async fn read(&self, client: &Client, entry: &str) -> Result<Map<String, Value>> {
+        if self.fields.is_empty() {
+            return self.object(&[]);
+        }
+        let entry = client.get(&format!("/connectors/catalog/{}", segment(entry)), &[]).await?;
+        let is_plain = |field: &&Json| ["integer", "number", "boolean"].contains(&field.text("type").as_str());
+        let plain = entry.list("configFields").iter().filter(is_plain).map(|field| field.text("name"));
+        self.object(&plain.collect::<Vec<_>>())
+    }
+
+    /// `plain` are the fields that are no texts, but numbers or booleans.
+    fn object(&self, plain: &[String]) -> Result<Map<String, Value>> {
         let mut config = match &self.config {
             Some(file) => serde_json::from_str(input::json(file)?.get())
                 .map_err(|_| usage(format!("{} holds no JSON object", input::name(file))))?,
@@ -38,20 +52,23 @@ impl Flags {
                 Some(file) => input::text(file)?.trim_end_matches(['\r', '\n']).to_owned(),
                 None => value.to_owned(),
             };
-            set(&mut config, name, value)?;
+            let plain = plain.iter().any(|known| known == name).then(|| serde_json::from_str(&value).ok()).flatten();
+            let plain = plain.filter(|value: &Value| value.is_number() || value.is_boolean());
+            // The service says what is wrong with a text in the place of a number.
+            set(&mut config, name, plain.unwrap_or(Value::String(value)))?;
         }
         Ok(config)
     }
 }
 
-fn set(config: &mut Map<String, Value>, name: &str, value: String) -> Result<()> {
+fn set(config: &mut Map<String, Value>, name: &str, value: Value) -> Result<()> {
     let Some((map, member)) = name.split_once('.') else {
-        config.insert(name.to_owned(), value.into());
+        config.insert(name.to_owned(), value);
         return Ok(());
     };
     let members = config.entry(map).or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(members) = members else { return Err(usage(format!("--set {name}: {map} is no map"))) };
-    members.insert(member.to_owned(), value.into());
+    members.insert(member.to_owned(), value);
     Ok(())
 }
 
@@ -62,13 +79,21 @@ mod tests {
     #[test]
     fn fields_fill_maps_and_win_over_the_file() {
         let fields = ["base_url=http://a=b", "headers.X-A=1", "headers.X-B=2"].map(str::to_owned).to_vec();
-        let config = Flags { config: None, fields }.read().unwrap();
+        let config = Flags { config: None, fields }.object(&[]).unwrap();
         let expected = r#"{"base_url":"http://a=b","headers":{"X-A":"1","X-B":"2"}}"#;
         assert_eq!(Value::Object(config).to_string(), expected);
     }
 
     #[test]
     fn refuses_a_field_without_a_value() {
-        assert!(Flags { config: None, fields: vec!["base_url".to_owned()] }.read().is_err());
+        assert!(Flags { config: None, fields: vec!["base_url".to_owned()] }.object(&[]).is_err());
+    }
+
+    #[test]
+    fn numbers_are_numbers_where_the_entry_wants_them() {
+        let fields = ["rate=0.5", "concurrency=many", "token=7"].map(str::to_owned).to_vec();
+        let plain = ["rate", "concurrency"].map(str::to_owned);
+        let config = Flags { config: None, fields }.object(&plain).unwrap();
+        assert_eq!(Value::Object(config).to_string(), r#"{"rate":0.5,"concurrency":"many","token":"7"}"#);
     }
 }
