@@ -1,5 +1,6 @@
 //! The methods of batch jobs.
 
+mod accept;
 mod convert;
 
 use futures::StreamExt;
@@ -83,8 +84,6 @@ impl BatchJobService for Api {
     }
 }
 
-/// The caller would rather have CSV than JSON: it names the one and not the other.
 fn wants_csv<T>(request: &Request<T>) -> bool {
-    let accept = request.metadata().get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.contains("text/csv") && !accept.contains("json")
+    request.metadata().get("accept").and_then(|value| value.to_str().ok()).is_some_and(accept::prefers_csv)
 }

@@ -44,7 +44,7 @@ async fn failed_records_are_listed_with_their_reason_and_tried_again_in_a_job_of
     let second = app.api.get(&format!("{path}?limit=1&offset=1")).await.expect(200);
     assert_eq!((&second["data"][0]["index"], second["data"].as_array().unwrap().len()), (&json!(3), 1));
 
-    let csv = app.api.with_header("accept", "text/csv").get(&path).await;
+    let csv = app.api.with_header("accept", "text/csv, application/json;q=0.5").get(&path).await;
     assert_eq!((csv.status, csv.header("content-type")), (200, "text/csv; charset=utf-8"));
     let lines: Vec<&str> = csv.text.lines().collect();
     assert_eq!((lines[0], lines.len()), ("index,messageId,kind,error,field,record", 5));
