@@ -47,9 +47,9 @@ impl Error {
         Self::new(Code::NotFound, format!("{kind} {:?} does not exist", key.as_ref()))
     }
 
-    /// `kind` is the noun, as in `lookup table`; the message reads `a lookup table named "eu" already exists`.
+    /// `kind` is the noun, as in `lookup table`; the message reads `lookup table "eu" already exists`.
     pub fn already_exists(kind: &str, name: impl AsRef<str>) -> Self {
-        Self::new(Code::AlreadyExists, format!("a {kind} named {:?} already exists", name.as_ref()))
+        Self::new(Code::AlreadyExists, format!("{kind} {:?} already exists", name.as_ref()))
     }
 
     /// The resource is not in a state that allows the call.

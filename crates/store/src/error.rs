@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that is unique in its environment is in use already.
-    #[error("a {kind} named {name:?} already exists")]
+    #[error("{kind} {name:?} already exists")]
     Taken { kind: &'static str, name: String },
     /// The row was changed by someone else since it was read.
     #[error("{kind} {id:?} was changed meanwhile")]

@@ -148,7 +148,7 @@ async fn ready(app: &App, caller: &Caller, mut flow: Flow, mut tx: Tx) -> Result
     let definition = definition::parse(&flow.yaml_config)?;
     let missing = kanat_flow::check_names(&definition, &names);
     if !missing.is_empty() {
-        return Err(definition::invalid("the definition names what does not exist", &missing));
+        return Err(definition::invalid("the definition does not fit the environment", &missing));
     }
     let now = Timestamp::now();
     flow.status = flow.status.deploy();
