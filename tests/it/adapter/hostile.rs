@@ -36,12 +36,11 @@ const HOSTILE: &[(&str, &str)] = &[
     ("logs", "for (;;) console.log('x'.repeat(1e4));"),
 ];
 
-/// A flow that does it. What the code did is not tried again; that a busy machine had no core for it is, until it has.
 async fn hostile(app: &TestApp, name: &str, body: &str) -> String {
     let code = format!("function transform(input) {{ if (input.bad) {{ {body} }} return input; }}");
     adapter(&app.api, name, "transform", &code).await;
     let yaml = format!(
-        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\nadapter: {name}\ntarget: {{connector: erp, endpoint: /in}}\non_error: {{retry: 100x fixed(100ms)}}\n"
+        "flow: {name}\nversion: 1\nsource: {{trigger: webhook}}\nadapter: {name}\ntarget: {{connector: erp, endpoint: /in}}\non_error: {{retry: 0x fixed(1s)}}\n"
     );
     app.api.deployed(&yaml).await.1
 }
@@ -60,12 +59,14 @@ async fn each_ends_within_its_limit_and_a_second() {
         })
         .await;
         assert_eq!(message["status"], "dead_letter", "{name}: {message}");
-        assert_eq!(message["error"]["kind"], "adapter", "{name}: {message}");
         // How long a busy machine lets it wait is no matter of the code's.
         let took = time_of_workers(app.pid()).saturating_sub(before);
-        let attempts = u32::try_from(message["attempts"].as_u64().unwrap()).unwrap();
-        let allowed = (LIMIT + Duration::from_secs(1) + BESIDE) * attempts;
-        assert!(took < allowed, "{name}: {took:?} on a core in {attempts} attempts");
+        assert!(took < LIMIT + Duration::from_secs(1) + BESIDE, "{name}: {took:?} on a core");
+        // It is said to be the machine's fault only of code that did not have its time.
+        let starved = message["error"]["message"].as_str().is_some_and(|why| why.contains("machine was too busy"));
+        let kind = if starved { "timeout" } else { "adapter" };
+        assert_eq!(message["error"]["kind"], kind, "{name}: {message}");
+        assert!(!starved || took < LIMIT + BESIDE, "{name}: {took:?} on a core: {message}");
         // The next message of the same adapter finds a world as if nothing had been.
         let id = app.api.webhook(&url, &json!({"name": name})).await;
         app.api.message_becomes(&id, "delivered").await;
