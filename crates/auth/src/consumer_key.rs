@@ -10,9 +10,15 @@ pub const PREFIX: &str = "kanat_ck_";
 
 /// A new key of 256 random bits for the consumer of this label; all before those bits is its prefix.
 pub fn generate(consumer: &str) -> NewKey {
-    let prefix = format!("{PREFIX}{consumer}_");
+    let prefix = prefix(consumer);
     let text = format!("{prefix}{}", random_token());
     NewKey { sha256: sha256(&text), prefix, text: Secret::new(text) }
+}
+
+/// What the keys of that consumer begin with. What cannot stand in a header as it is, and what ends a word, shows as `-`.
+pub fn prefix(consumer: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    format!("{PREFIX}{}_", consumer.chars().map(plain).collect::<String>())
 }
 
 #[cfg(test)]
@@ -27,5 +33,11 @@ mod tests {
         assert_eq!(random.len(), 43);
         assert_eq!(sha256(key.text.expose()), key.sha256);
         assert_ne!(key.sha256, other.sha256);
+    }
+
+    #[test]
+    fn a_prefix_can_stand_in_a_header() {
+        assert_eq!(prefix("mobile_app.ios"), "kanat_ck_mobile_app.ios_");
+        assert_eq!(prefix("Müller & Söhne"), "kanat_ck_M-ller---S-hne_");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
-use kanat_auth::consumer_key::PREFIX;
+use kanat_auth::consumer_key;
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
 use kanat_plan_stream::Sharded;
@@ -57,7 +57,7 @@ impl Key {
 
     /// What its text begins with, which says whose it is and opens nothing.
     pub fn prefix(&self) -> String {
-        format!("{PREFIX}{}_", self.consumer)
+        consumer_key::prefix(&self.consumer)
     }
 }
 

@@ -58,11 +58,14 @@ async fn keys_follow_the_table_of_the_spec() {
 
     let other = app.api.post(&keys, &json!({"consumer": "other_app-2.0"})).await.expect(201);
     assert!(other.get("rateLimitPerSecond").is_none() && other.get("dailyLimit").is_none(), "{other}");
+    let spoken = app.api.post(&keys, &json!({"consumer": "Söhne & Co"})).await.expect(201);
+    assert_eq!((&spoken["consumer"], &spoken["prefix"]), (&json!("Söhne & Co"), &json!("kanat_ck_S-hne---Co_")));
+    assert!(text(&spoken["key"]).starts_with("kanat_ck_S-hne---Co_"), "{spoken}");
     let list = app.api.get(&format!("{keys}?consumer=acme&limit=2")).await.expect(200);
     assert_eq!((&list["pagination"]["total"], &list["data"][0]["id"]), (&json!(3), &third["id"]));
     for (body, field) in [
         (json!({}), "consumer"),
-        (json!({"consumer": "a b"}), "consumer"),
+        (json!({"consumer": "a\nb"}), "consumer"),
         (json!({"consumer": "a", "rateLimitPerSecond": 0}), "rateLimitPerSecond"),
         (json!({"consumer": "a", "dailyLimit": 0}), "dailyLimit"),
         (json!({"consumer": "a", "dailyLimit": -1}), "dailyLimit"),
