@@ -21,6 +21,7 @@ mod options;
 mod person;
 mod plan;
 mod poll;
+mod pool;
 mod queue;
 mod quota;
 mod read;
@@ -61,6 +62,7 @@ use self::news::Line;
 use self::operation::{Answer, Change, Effect, Reply, Work};
 use self::options::{Connecting, LockSpace};
 use self::person::Decision;
+use self::pool::Pool;
 use self::queue::{Ends, Queue, closed, unexpected};
 use self::shared::Shared;
 use self::writer::{Connector, Context, Writer};
@@ -81,8 +83,8 @@ const RETAIN_WITHIN: Duration = Duration::from_secs(3_600);
 /// it is back, they work again.
 pub struct PostgresLog {
     queue: Queue,
-    readers: PgPool,
-    workers: PgPool,
+    readers: Pool,
+    workers: Pool,
     context: Arc<Context>,
     tasks: TaskTracker,
     /// Ends the tasks when the log goes away without having been closed.
@@ -102,7 +104,7 @@ impl PostgresLog {
         schema::check_locks(&mut conn).await.map_err(outward)?;
         let today = day::prepare(&mut conn, space).await.map_err(outward)?;
 
-        let (readers, workers) = (connecting.pool(options.readers), connecting.pool(options.workers));
+        let (readers, workers) = (connecting.calls(options.readers), connecting.calls(options.workers));
         let shared = Arc::new(Shared::new());
         let (queue, ends) = Queue::new(options.queue, options.queue_bytes);
         let (doubts, doubtful) = mpsc::unbounded_channel();
@@ -194,13 +196,13 @@ async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Repl
 impl Quotas for PostgresLog {
     async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
         if exchange.asks.is_empty() {
-            return self.ask(quota::look(&self.readers), outward).await;
+            return self.ask(quota::look(&self.readers.current()), outward).await;
         }
-        self.ask(quota::exchange(&self.workers, exchange), outward).await
+        self.ask(quota::exchange(&self.workers.current(), exchange), outward).await
     }
 
     async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error> {
-        self.ask(quota::usage(&self.readers, keys), outward).await
+        self.ask(quota::usage(&self.readers.current(), keys), outward).await
     }
 }
 
@@ -231,7 +233,7 @@ impl MessageLog for PostgresLog {
 
     async fn claim(&self, asked: Claim) -> Result<Vec<Claimed>, Error> {
         let (reply, answer) = oneshot::channel();
-        self.tasks.spawn(claim(self.workers.clone(), Arc::clone(&self.context), asked, reply));
+        self.tasks.spawn(claim(self.workers.current(), Arc::clone(&self.context), asked, reply));
         match answer.await.map_err(|_| closed())?.open()? {
             Effect::Claimed(claimed) => Ok(claimed),
             other => Err(unexpected(&other)),
@@ -239,7 +241,7 @@ impl MessageLog for PostgresLog {
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
-        self.ask(claim::waiting(&self.workers), outward).await
+        self.ask(claim::waiting(&self.workers.current()), outward).await
     }
 
     fn changed(&self) -> watch::Receiver<u64> {
@@ -251,105 +253,107 @@ impl MessageLog for PostgresLog {
     }
 
     async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
-        self.ask(lease::open(&self.workers, owner, node, ttl), outward).await?;
+        self.ask(lease::open(&self.workers.current(), owner, node, ttl), outward).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error> {
-        self.ask(lease::renew(&self.workers, owner), outward).await
+        self.ask(lease::renew(&self.workers.current(), owner), outward).await
     }
 
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
-        self.ask(lease::hand_back(&self.workers, owner), outward).await?;
+        self.ask(lease::hand_back(&self.workers.current(), owner), outward).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn save_plans(&self, plans: Vec<SavedPlan>) -> Result<(), Error> {
-        self.ask(plan::save(&self.workers, plans), outward).await
+        self.ask(plan::save(&self.workers.current(), plans), outward).await
     }
 
     async fn plan(&self, flow_id: &FlowId, version: u32) -> Result<Option<Bytes>, Error> {
-        self.ask(plan::get(&self.workers, flow_id, version), outward).await
+        self.ask(plan::get(&self.workers.current(), flow_id, version), outward).await
     }
 
     async fn claim_poll(&self, claim: &PollClaim) -> Result<PollClaimed, Error> {
-        self.ask(poll::claim(&self.workers, claim), outward).await
+        self.ask(poll::claim(&self.workers.current(), claim), outward).await
     }
 
     async fn keep_poll(&self, poll: &Poll) -> Result<Settled, Error> {
-        self.ask(poll::keep(&self.workers, poll), outward).await
+        self.ask(poll::keep(&self.workers.current(), poll), outward).await
     }
 
     async fn seen_records(&self, flow_id: &FlowId, ids: &[String]) -> Result<Vec<SeenRecord>, Error> {
-        self.ask(poll::seen(&self.readers, flow_id, ids), outward).await
+        self.ask(poll::seen(&self.readers.current(), flow_id, ids), outward).await
     }
 
     async fn note_records(&self, flow_id: &FlowId, records: Vec<SeenRecord>) -> Result<(), Error> {
-        self.ask(poll::note(&self.workers, flow_id, &records), outward).await
+        self.ask(poll::note(&self.workers.current(), flow_id, &records), outward).await
     }
 
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error> {
-        self.ask(poll::forget(&self.workers, flow_id, before), outward).await
+        self.ask(poll::forget(&self.workers.current(), flow_id, before), outward).await
     }
 
     async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
-        self.ask(poll::standing(&self.readers, flow_id), outward).await
+        self.ask(poll::standing(&self.readers.current(), flow_id), outward).await
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
-        self.ask(poll::flows(&self.readers), outward).await
+        self.ask(poll::flows(&self.readers.current()), outward).await
     }
 
     async fn forget_poll(&self, flow_id: &FlowId) -> Result<bool, Error> {
-        self.ask(poll::forget_poll(&self.workers, flow_id), outward).await
+        self.ask(poll::forget_poll(&self.workers.current(), flow_id), outward).await
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        self.ask(list::list(&self.readers, filter, position), identity).await
+        self.ask(list::list(&self.readers.current(), filter, position), identity).await
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-        self.ask(read::get(&self.readers, tenant, id), identity).await
+        self.ask(read::get(&self.readers.current(), tenant, id), identity).await
     }
 
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-        self.ask(read::content(&self.readers, tenant, id), identity).await
+        self.ask(read::content(&self.readers.current(), tenant, id), identity).await
     }
 
     async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-        self.ask(read::trace(&self.readers, tenant, id), identity).await
+        self.ask(read::trace(&self.readers.current(), tenant, id), identity).await
     }
 
     async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error> {
         let decision = Decision::Retry { flow_version };
-        self.ask(person::decide(&self.workers, self.space(), tenant, id, decision), identity).await?;
+        self.ask(person::decide(&self.workers.current(), self.space(), tenant, id, decision), identity).await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
-        self.ask(person::decide(&self.workers, self.space(), tenant, id, Decision::Discard), identity).await?;
+        self.ask(person::decide(&self.workers.current(), self.space(), tenant, id, Decision::Discard), identity)
+            .await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
-        self.ask(events::events(&self.readers, self.space(), query), outward).await
+        self.ask(events::events(&self.readers.current(), self.space(), query), outward).await
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
-        self.ask(sequence::horizon(&self.readers, self.space()), outward).await
+        self.ask(sequence::horizon(&self.readers.current(), self.space()), outward).await
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
-        let retained = retain::retain(&self.workers, self.space(), older_than);
+        let workers = self.workers.current();
+        let retained = retain::retain(&workers, self.space(), older_than);
         timeout(RETAIN_WITHIN, retained).await.unwrap_or_else(|_| Err(outward(silent())))
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        self.ask(read::ping(&self.readers), identity).await
+        self.ask(read::ping(&self.readers.current()), identity).await
     }
 
     fn stats(&self) -> Stats {

@@ -5,20 +5,16 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use kanat_model::Secret;
-use sqlx::any::AnyPoolOptions;
-use sqlx::{AnyPool, Connection};
 use tokio::sync::Semaphore;
 
 use crate::dialect::Dialect;
-use crate::{Error, Listener, Tx, db, migration};
-
-/// A connection that was in use goes back when it has answered within that time; otherwise it ends.
-const RELEASE_WITHIN: Duration = Duration::from_secs(5);
+use crate::pool::Pool;
+use crate::{Error, Listener, Tx, migration};
 
 /// A cheap handle to the configuration store.
 #[derive(Clone)]
 pub struct Store {
-    pool: AnyPool,
+    pool: Pool,
     dialect: Dialect,
     url: Secret<String>,
     patience: Duration,
@@ -31,7 +27,8 @@ pub struct Store {
 pub struct Options {
     /// Most connections at once, without that of a [`Listener`].
     pub connections: u32,
-    /// Longest that the database may take to answer a statement. Its connection is given up then.
+    /// Longest that the database may take to answer a statement. Its connection is given up then, and all of them when nobody
+    /// got one for so long.
     pub patience: Duration,
 }
 
@@ -67,25 +64,10 @@ impl Store {
         DRIVERS.call_once(sqlx::any::install_default_drivers);
 
         let (dialect, url) = locate(address)?;
-        let pool = AnyPoolOptions::new()
-            .max_connections(options.connections.max(1))
-            .acquire_timeout(Duration::from_secs(10))
-            .after_connect(move |connection, _| {
-                Box::pin(async move {
-                    for statement in dialect.connection_setup() {
-                        sqlx::query(*statement).execute(&mut *connection).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .after_release(move |connection, _| {
-                // The pool itself waits without an end for the answer of a connection that fell silent.
-                Box::pin(async move { db::answered(RELEASE_WITHIN, connection.ping()).await.map(|()| true) })
-            })
-            .connect(&url)
-            .await?;
+        let url = Secret::new(url);
+        let pool = Pool::connect(&url, dialect, options.connections.max(1), options.patience).await?;
         let writers = (dialect == Dialect::Sqlite).then(|| Arc::new(Semaphore::new(1)));
-        Ok(Self { pool, dialect, url: Secret::new(url), patience: options.patience, writers })
+        Ok(Self { pool, dialect, url, patience: options.patience, writers })
     }
 
     /// Opens the SQLite file at `path`, which is made when it is missing.
@@ -164,6 +146,7 @@ fn percent_encode(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use kanat_testing_postgres::{Database, Line};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::meta;
@@ -209,6 +192,34 @@ mod tests {
         tx.commit().await.unwrap();
         assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), Some("red".to_owned()));
         store.close().await;
+    }
+
+    /// One connection, so that all places are lost.
+    #[tokio::test]
+    async fn connections_that_fell_silent_on_their_way_back_are_left_for_new_ones() {
+        let database = Database::fresh();
+        let line = Line::to(database.url());
+        let options = Options { connections: 1, patience: Duration::from_secs(1) };
+        let store = Store::open_with(line.url(), &options).await.unwrap();
+        let mut tx = store.begin().await.unwrap();
+        meta::set(&mut tx, "colour", "red").await.unwrap();
+        line.fall_silent_on_the_way_back();
+        tx.commit().await.unwrap();
+        let read = async {
+            while line.waits() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            loop {
+                match store.read().await {
+                    Ok(tx) => break tx,
+                    Err(error) => assert!(error.may_pass(), "{error}"),
+                }
+            }
+        };
+        let mut tx = timeout(Duration::from_secs(60), read).await.expect("its place is lost for good");
+        assert_eq!(meta::get(&mut tx, "colour").await.unwrap(), Some("red".to_owned()));
+        tx.commit().await.unwrap();
+        timeout(Duration::from_secs(60), store.close()).await.expect("nothing holds it up");
     }
 
     #[tokio::test]

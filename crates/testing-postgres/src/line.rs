@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
 
+/// Asks nothing but whether the server is there.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
 /// A way to the server of an address; it ends with its connections.
 pub struct Line {
     url: String,
@@ -21,9 +24,12 @@ struct State {
     opened: AtomicU64,
     first_alive: AtomicU64,
     /// Who asks this makes all connections fall silent.
-    trigger: Mutex<Option<String>>,
+    trigger: Mutex<Option<Trigger>>,
     ended: AtomicBool,
 }
+
+/// Whether that is it, of what clients send.
+type Trigger = Box<dyn FnMut(&[u8]) -> bool + Send>;
 
 impl Line {
     /// To the server that `url` names.
@@ -50,10 +56,26 @@ impl Line {
 
     /// As soon as a client sends `text`, that and all other connections fall silent; new ones work.
     pub fn fall_silent_at(&self, text: &str) {
-        *self.state.trigger() = Some(text.to_owned());
+        let text = text.to_owned();
+        self.fall_silent_when(move |asked| contains(asked, &text));
     }
 
-    /// Whether it still waits for that text.
+    /// As soon as a connection that committed is asked for the second time whether it is still there, which is the driver's own
+    /// question when it takes the connection back, all connections fall silent; new ones work.
+    pub fn fall_silent_on_the_way_back(&self) {
+        let (mut committed, mut asked) = (false, 0);
+        self.fall_silent_when(move |sent| {
+            committed |= contains(sent, "COMMIT");
+            asked += u32::from(committed && sent == SYNC);
+            asked == 2
+        });
+    }
+
+    fn fall_silent_when(&self, is_it: impl FnMut(&[u8]) -> bool + Send + 'static) {
+        *self.state.trigger() = Some(Box::new(is_it));
+    }
+
+    /// Whether it still waits for that to be asked.
     pub fn waits(&self) -> bool {
         self.state.trigger().is_some()
     }
@@ -68,7 +90,7 @@ impl Drop for Line {
 }
 
 impl State {
-    fn trigger(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+    fn trigger(&self) -> std::sync::MutexGuard<'_, Option<Trigger>> {
         self.trigger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,9 +127,13 @@ impl State {
 
     fn hear(&self, asked: &[u8]) {
         let mut trigger = self.trigger();
-        if trigger.as_ref().is_some_and(|text| asked.windows(text.len()).any(|bytes| bytes == text.as_bytes())) {
+        if trigger.as_mut().is_some_and(|is_it| is_it(asked)) {
             self.first_alive.store(self.opened.load(Ordering::SeqCst), Ordering::SeqCst);
             *trigger = None;
         }
     }
+}
+
+fn contains(asked: &[u8], text: &str) -> bool {
+    asked.windows(text.len()).any(|bytes| bytes == text.as_bytes())
 }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::operation::{Answer, Effect, Reply};
+use super::pool::Pool;
 use super::shared::Change;
 use super::transaction::Trail;
 use super::writer::Context;
@@ -74,7 +75,7 @@ impl Doubt {
 }
 
 /// Answers doubts until the log is closed.
-pub(super) async fn run(mut doubts: mpsc::UnboundedReceiver<Doubt>, pool: PgPool, context: Arc<Context>) {
+pub(super) async fn run(mut doubts: mpsc::UnboundedReceiver<Doubt>, pool: Pool, context: Arc<Context>) {
     let mut open: Vec<Doubt> = Vec::new();
     loop {
         let pause = if open.is_empty() { Duration::MAX } else { PAUSE };
@@ -85,7 +86,7 @@ pub(super) async fn run(mut doubts: mpsc::UnboundedReceiver<Doubt>, pool: PgPool
         }
         let mut left = Vec::new();
         for mut doubt in open {
-            match timeout(ANSWER_WITHIN, fate(&pool, &doubt.trail)).await.unwrap_or(Fate::NotYetKnown) {
+            match timeout(ANSWER_WITHIN, fate(&pool.current(), &doubt.trail)).await.unwrap_or(Fate::NotYetKnown) {
                 Fate::NotYetKnown => {
                     doubt.give_up_waiting(&context);
                     left.push(doubt);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_model::id::BootId;
-use sqlx::PgPool;
 use sqlx::postgres::PgListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::answered;
 use super::options::Connecting;
+use super::pool::Pool;
 use super::shared::{Change, News, Shared};
 
 /// Between two notifications of one process: each takes a lock in the database that all notifying processes share.
@@ -44,7 +44,7 @@ impl Line {
     }
 
     /// Tells the other processes what happened here, until the log is closed.
-    pub async fn tell(self, pool: PgPool, shared: Arc<Shared>, closing: CancellationToken) {
+    pub async fn tell(self, pool: Pool, shared: Arc<Shared>, closing: CancellationToken) {
         let mut news = shared.news();
         let mut told = News::default();
         loop {
@@ -56,6 +56,7 @@ impl Line {
             let what = if now.claimable == told.claimable { "events" } else { "claimable" };
             told = now;
             let payload = format!("{what} {}", self.process);
+            let pool = pool.current();
             let telling = sqlx::query(NOTIFY).bind(&self.channel).bind(payload).execute(&pool);
             tokio::select! {
                 told = answered(self.patience, telling) => if let Err(error) = told {
@@ -126,7 +127,7 @@ mod tests {
     async fn a_process_hears_what_another_tells() {
         let database = Database::fresh();
         let connecting = Connecting::new(database.url(), &Options::default()).unwrap();
-        let pool = connecting.pool(3);
+        let pool = connecting.calls(3);
         let (one, other) = (Arc::new(Shared::new()), Arc::new(Shared::new()));
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(Line::new(&connecting).tell(pool.clone(), Arc::clone(&one), closing.clone()));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgPool};
+use sqlx::{ConnectOptions, PgPool};
 
 pub use crate::sqlite::Durability;
 
-use super::failure::answered;
+use super::pool::Pool;
 use crate::Error;
 
 /// A call that finds no free connection for so long fails.
@@ -18,8 +18,6 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above what the database itself allows a statement.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
-/// A connection that was in use goes back when it has answered within that time; otherwise it ends.
-const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 200;
 
 /// What every connection is told. Transactions of ours are short: one that stands still belongs to a process that was
@@ -124,14 +122,15 @@ impl Connecting {
         Ok(Self { schema: options.schema.clone(), space, options: connect, patience: options.patience })
     }
 
+    /// As many connections for calls that last a while, or of one process's tests.
     pub fn pool(&self, connections: u32) -> PgPool {
+        self.calls(connections).current()
+    }
+
+    /// As many connections for calls.
+    pub fn calls(&self, connections: u32) -> Pool {
         let pool = PgPoolOptions::new().max_connections(connections.max(1)).acquire_timeout(ACQUIRE_TIMEOUT);
-        // The pool itself waits without an end for the answer of a connection that fell silent. It asks once more after this:
-        // one that falls silent just then keeps its place until the kernel gives it up.
-        let pool = pool.after_release(|connection, _| {
-            Box::pin(async move { answered(RELEASE_WITHIN, connection.ping()).await.map(|()| true) })
-        });
-        pool.connect_lazy_with(self.options.clone())
+        Pool::new(pool, self.options.clone(), self.patience)
     }
 }
 

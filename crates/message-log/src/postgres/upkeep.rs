@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use kanat_model::Timestamp;
-use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +12,7 @@ use super::day;
 use super::failure::answered;
 use super::operation::{Change, Work};
 use super::options::{LockSpace, PATIENCE};
+use super::pool::Pool;
 use super::queue::Queue;
 use crate::{Error, Lease};
 
@@ -24,7 +24,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const RELEASES: usize = 1_000;
 
 /// Prepares each new day, until the log is closed.
-pub(super) async fn prepare_days(pool: PgPool, space: LockSpace, mut prepared: i64, closing: CancellationToken) {
+pub(super) async fn prepare_days(pool: Pool, space: LockSpace, mut prepared: i64, closing: CancellationToken) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(CALENDAR) => {}
@@ -33,7 +33,7 @@ pub(super) async fn prepare_days(pool: PgPool, space: LockSpace, mut prepared: i
         if Timestamp::now().as_millis().div_euclid(DAY_MS) == prepared {
             continue;
         }
-        let preparing = async { day::prepare(&mut *pool.acquire().await?, space).await };
+        let preparing = async { day::prepare(&mut *pool.current().acquire().await?, space).await };
         match answered(PATIENCE, preparing).await {
             Ok(today) => prepared = today,
             // Tomorrow was prepared today, so there is time.

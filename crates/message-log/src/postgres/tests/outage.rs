@@ -140,6 +140,32 @@ async fn claims_go_on_after_connections_fell_silent() {
     }
 }
 
+/// One connection for all of them, whose place is lost.
+#[tokio::test]
+async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back() {
+    let place = Place::new();
+    let line = Line::to(place.database.url());
+    let options = Options { workers: 1, patience: Duration::from_secs(1), ..Options::default() };
+    let node = Node::start(line.url(), options).await;
+    node.log.append(NewMessage { place: Where::Queued, ..node.message() }).await.unwrap();
+    line.fall_silent_on_the_way_back();
+    assert_eq!(node.claim().await.unwrap().len(), 1);
+    let again = async {
+        while line.waits() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        loop {
+            match node.log.renew_lease(&node.boot).await {
+                Ok(settled) => break settled,
+                Err(error) => assert!(matches!(error, Error::Unavailable(_)), "{error}"),
+            }
+        }
+    };
+    let renewed = tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is lost for good");
+    assert_eq!(renewed, Settled::Done);
+    tokio::time::timeout(Duration::from_secs(60), node.log.close()).await.expect("nothing holds it up");
+}
+
 /// Messages from several senders, while the database stops and starts again.
 async fn survives(stop: Stop) {
     let cluster = Cluster::start(Programs::find().unwrap(), Durability::OnDisk).unwrap();
