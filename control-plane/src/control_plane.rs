@@ -103,8 +103,9 @@ impl ControlPlane {
         self.service.clone()
     }
 
-    /// Where a node of the same process gets its plans.
+    /// Where a node of the same process gets its plans; who asks has one.
     pub fn plan_service(&self) -> PlanServiceServer<PlanStreams> {
+        self.app.hub.expect_own_node();
         PlanStreams::new(Arc::clone(&self.app.hub)).into_server()
     }
 

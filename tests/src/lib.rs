@@ -13,6 +13,7 @@ pub mod python;
 pub mod raw;
 pub mod relay;
 pub mod rest;
+pub mod soak;
 pub mod split;
 pub mod target;
 pub mod token_issuer;

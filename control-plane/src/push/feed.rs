@@ -131,3 +131,64 @@ impl Feed {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a change waits that comes `since` after the one that was read last, while others follow at these times after it,
+    /// the last of them an urgent one if `urgent`.
+    async fn waits(since: u64, others: &[u64], urgent: bool) -> u64 {
+        let feed = Feed::new(EnvironmentId::from("env_1"));
+        let mut wanted = feed.wanted.subscribe();
+        let seen = *wanted.borrow_and_update();
+        let changed_at = Instant::now();
+        tokio::time::advance(Duration::from_millis(since)).await;
+        let begun = Instant::now();
+        feed.wanted(1);
+        let changes = async {
+            for (n, at) in others.iter().enumerate() {
+                tokio::time::sleep_until(begun + Duration::from_millis(*at)).await;
+                let say: fn(&Feed, u64) = if urgent && n + 1 == others.len() { Feed::wanted_now } else { Feed::wanted };
+                say(&feed, n as u64 + 2);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = changes => {}
+            asked = feed.wait(&mut wanted, seen, Some(changed_at)) => assert!(asked),
+        }
+        begun.elapsed().as_millis() as u64
+    }
+
+    /// The clock counts whole milliseconds.
+    fn is(waited: u64, expected: u64) -> bool {
+        (expected..=expected + 1).contains(&waited)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_after_a_quiet_time_waits_for_no_other() {
+        assert_eq!(waits(50, &[], false).await, 0);
+        assert_eq!(waits(60_000, &[1, 2, 3], false).await, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_that_follow_closely_wait_for_fifty_milliseconds_of_quiet() {
+        assert!(is(waits(10, &[], false).await, 50));
+        assert!(is(waits(10, &[40], false).await, 90));
+        assert!(is(waits(0, &[30, 70, 110, 200], false).await, 160));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_change_waits_for_longer_than_half_a_second() {
+        let others: Vec<u64> = (1..100).map(|n| n * 20).collect();
+        assert!(is(waits(10, &others, false).await, 500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_urgent_change_ends_the_wait_of_all() {
+        assert!(is(waits(10, &[20], true).await, 20));
+        assert!(is(waits(10, &[20, 45, 70], true).await, 70));
+    }
+}

@@ -1,6 +1,7 @@
 //! The hub: where the rest of the control plane says that something changed, and asks whether it is live.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,10 +55,12 @@ pub struct Hub {
     feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
     /// Woken when a feed has another set.
     sets: watch::Sender<()>,
-    snapshots: Semaphore,
+    pub(super) snapshots: Semaphore,
     observed: mpsc::Sender<Observation>,
     observations: Mutex<Option<mpsc::Receiver<Observation>>>,
     pub(super) asking: Asking,
+    /// A node of the same process will come.
+    has_own_node: AtomicBool,
 }
 
 impl Hub {
@@ -78,9 +81,15 @@ impl Hub {
             observed,
             observations: Mutex::new(Some(observations)),
             asking: Asking::default(),
+            has_own_node: AtomicBool::new(false),
         });
         hub.tasks.spawn(follow::run(Arc::clone(&hub)));
         hub
+    }
+
+    /// Says that a node of the same process will come: no change is live before it has.
+    pub fn expect_own_node(&self) {
+        self.has_own_node.store(true, Ordering::Relaxed);
     }
 
     /// What nodes have seen connectors do, for the one who takes it up; none when somebody does already.
@@ -115,11 +124,12 @@ impl Hub {
     }
 
     /// Waits until every connected node that serves `environment` runs `change` or has refused part of it, 5 s at most;
-    /// those too that are connected to other control planes.
+    /// those too that are connected to other control planes. A node of the same process is waited for from the beginning: it is
+    /// connected a moment later than requests are served.
     pub async fn applied(&self, environment: &EnvironmentId, change: &Version) -> Applied {
         let mut changed = self.nodes.watch();
         let here = async {
-            while !self.nodes.applied(environment, change) {
+            while self.own_node_is_to_come() || !self.nodes.applied(environment, change) {
                 if changed.changed().await.is_err() {
                     break;
                 }
@@ -130,6 +140,10 @@ impl Hub {
             Ok(_) => Applied::Everywhere,
             Err(_) => Applied::Pending,
         }
+    }
+
+    fn own_node_is_to_come(&self) -> bool {
+        self.has_own_node.load(Ordering::Relaxed) && self.nodes.list().is_empty()
     }
 
     /// The others write down what their nodes answer as it comes.

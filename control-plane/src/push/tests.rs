@@ -5,6 +5,8 @@ mod restored;
 mod silence;
 mod table;
 
+use std::pin::pin;
+
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, NodeId};
 use kanat_proto::node::v1::node_message::Kind as Out;
@@ -76,7 +78,7 @@ async fn a_node_that_cannot_be_served_is_told_why() {
     let elsewhere = Hello { environments: vec!["nowhere".to_owned()], ..control.hello("node_1") };
     let refused = control.try_connect(elsewhere).await.err().unwrap();
     assert_eq!((refused.code(), refused.message()), (Code::NotFound, "environment \"nowhere\" does not exist"));
-    let newer = Hello { min_plan_schema: 2, max_plan_schema: 3, ..control.hello("node_1") };
+    let newer = Hello { min_plan_schema: 3, max_plan_schema: 4, ..control.hello("node_1") };
     let refused = control.try_connect(newer).await.err().unwrap();
     assert_eq!(refused.code(), Code::FailedPrecondition);
 }
@@ -138,6 +140,38 @@ async fn without_nodes_a_change_is_everywhere() {
     let control = Control::start().await;
     let generation = control.put("flow/1", "a").await;
     assert_eq!(control.applied(generation).await, Applied::Everywhere);
+}
+
+#[tokio::test]
+async fn a_change_is_not_live_before_the_node_of_the_process_has_come() {
+    let control = Control::start().await;
+    control.hub.expect_own_node();
+    let version = control.version(control.put("flow/1", "a").await).await;
+    let mut applied = pin!(control.hub.applied(&control.environment, &version));
+    assert!(futures::poll!(applied.as_mut()).is_pending(), "nobody runs it");
+    let mut node = control.connect(control.hello("node_1")).await;
+    assert!(futures::poll!(applied.as_mut()).is_pending(), "it has no plans yet");
+    node.take_snapshot().await;
+    assert_eq!(applied.await, Applied::Everywhere);
+    drop(node);
+    control.known(|nodes| nodes[0].status == Status::Disconnected).await;
+    let generation = control.put("flow/1", "b").await;
+    assert_eq!(control.applied(generation).await, Applied::Everywhere, "one that has gone is not waited for");
+}
+
+#[tokio::test]
+async fn sixteen_snapshots_are_prepared_at_once_and_the_next_one_waits_for_its_turn() {
+    let control = Control::start().await;
+    control.put("flow/1", "a").await;
+    let sixteen = control.hub.snapshots.acquire_many(16).await.unwrap();
+    assert_eq!(control.hub.snapshots.available_permits(), 0);
+    let mut node = control.connect(control.hello("node_1")).await;
+    let set = control.read_since(None).await.unwrap();
+    let mut encoding = pin!(control.hub.encode(set));
+    assert!(futures::poll!(encoding.as_mut()).is_pending());
+    drop(sixteen);
+    encoding.await;
+    node.take_snapshot().await;
 }
 
 #[tokio::test]

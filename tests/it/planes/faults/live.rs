@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kanat_tests::soak;
 use kanat_tests::split::Split;
 
 use super::versions::{Witness, at, flow};
@@ -39,5 +40,6 @@ async fn a_write_at_one_control_plane_is_live_on_the_nodes_of_all_within_a_secon
         longest.as_millis()
     );
     assert!(median < Duration::from_secs(1), "{took:?}");
-    assert!(longest < Duration::from_secs(5), "{took:?}");
+    let most = Duration::from_secs(if soak::is_on() { 1 } else { 5 });
+    assert!(longest < most, "{took:?}");
 }

@@ -15,6 +15,9 @@ use super::tls::{Authority, TlsTarget};
 /// How much more memory all of them together may take, in KiB.
 const MOST_KIB: u64 = 64 << 10;
 
+/// Messages to each target that fails, all under way while others are delivered.
+const EACH: usize = 3;
+
 /// A target that writes whatever bytes it likes to its connection.
 struct Raw {
     address: String,
@@ -133,7 +136,9 @@ async fn every_way_to_fail_is_a_counted_attempt_with_its_reason_and_others_are_d
     for (name, url, kind, reason) in &cases {
         app.api.http_instance(name, url).await;
         let (_, webhook) = app.api.deployed(&flow(name)).await;
-        sent.push((*name, *kind, *reason, app.api.webhook(&webhook, &json!({"n": 1})).await));
+        for n in 0..EACH {
+            sent.push((*name, *kind, *reason, app.api.webhook(&webhook, &json!({ "n": n })).await));
+        }
     }
     for n in 0..10 {
         app.api.message_becomes(&app.api.webhook(&free, &json!({ "n": n })).await, "delivered").await;

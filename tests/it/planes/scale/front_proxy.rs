@@ -10,7 +10,7 @@ use kanat_tests::load::Load;
 use kanat_tests::nginx::{Nginx, Upstreams};
 use kanat_tests::rest::text;
 use kanat_tests::split::{Split, TestProcess};
-use kanat_tests::{FakeTarget, Rest, app, until};
+use kanat_tests::{FakeTarget, Rest, app, soak, until};
 use serde_json::json;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
@@ -149,7 +149,8 @@ async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx
         outcome.took(100).as_millis()
     );
     // What a machine that is busy with other tests cannot answer, it is not offered; but it is no trickle.
-    assert!(outcome.rate() >= f64::from(RATE) / 4.0, "{:.0} requests a second were offered", outcome.rate());
+    let least = f64::from(RATE) * if soak::is_on() { 0.95 } else { 0.25 };
+    assert!(outcome.rate() >= least, "{:.0} requests a second were offered", outcome.rate());
     assert!(outcome.refused.is_empty(), "{:?}", &outcome.refused[..outcome.refused.len().min(5)]);
 
     // Each 202 stands for a message that is delivered; a node that broke off may have left one more.
