@@ -7,6 +7,7 @@ pub mod environment;
 pub mod last_good;
 mod renewal;
 pub mod snapshot;
+pub mod table;
 pub mod versions;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use kanat_model::Error;
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, Kind};
 use kanat_store::announcement::announce;
-use kanat_store::published::Resource;
+use kanat_store::published::{Resource, Step};
 use kanat_store::{Announcement, Db, Tx, environment, meta, published};
 use prost::Message;
 
@@ -74,6 +74,18 @@ impl<'a> Change<'a> {
     /// Publishes resources that are sealed already, each once, as one change of the environment.
     pub async fn put_together(&mut self, first: &Resource, others: &[&Resource]) -> Result<(), Error> {
         self.generation = Some(published::put_together(&mut self.tx, &self.environment, first, others).await?);
+        Ok(())
+    }
+
+    /// Publishes these bodies and takes these resources out of service, by their resource ids, each once, as one change of
+    /// the environment.
+    pub async fn together(&mut self, bodies: &[(String, Vec<u8>)], removals: &[String]) -> Result<(), Error> {
+        let (sealer, environment) = (&self.app.sealer, &self.environment);
+        let puts: Vec<_> = bodies.iter().map(|(id, body)| sealed(sealer, environment, id, body)).collect();
+        let steps = puts.iter().map(Step::Put).chain(removals.iter().map(|id| Step::Remove(id)));
+        if let Some((first, others)) = steps.collect::<Vec<_>>().split_first() {
+            self.generation = Some(published::together(&mut self.tx, environment, *first, others).await?);
+        }
         Ok(())
     }
 

@@ -2,13 +2,13 @@
 
 mod csv;
 mod entries;
+mod publish;
 
 use kanat_model::id::LookupTableId;
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Code, Error, Timestamp};
-use kanat_plan_stream::{Kind, table};
+use kanat_plan_stream::Kind;
 use kanat_proto::node::v1::{TableChange, TableEntry};
-use kanat_proto::plan::v1 as plan;
 use kanat_store::lookup_table::entry::{self, Entry};
 use kanat_store::lookup_table::{self, LookupTable};
 use kanat_store::published_api::uses;
@@ -37,7 +37,7 @@ pub async fn create(
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
     lookup_table::insert(change.db(), &table).await?;
-    publish(&mut change, &table).await?;
+    publish::whole(&mut change, &table).await?;
     change.commit(table).await
 }
 
@@ -78,7 +78,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &LookupTableId, if_match: &I
         return Err(Error::precondition(message));
     }
     lookup_table::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
-    change.remove(Kind::LookupTable, id.as_str()).await?;
+    publish::remove(&mut change, id).await?;
     change.commit(()).await
 }
 
@@ -96,7 +96,7 @@ pub async fn upsert(
     if_match.check(u64::from(table.version))?;
     entry::upsert(change.db(), id, &entries).await?;
     let upserts = entries.into_iter().map(|Entry { key, value }| TableEntry { key, value }).collect();
-    let table = modified(&mut change, id, TableChange { upserts, ..TableChange::default() }).await?;
+    let table = publish::modified(&mut change, &table, TableChange { upserts, ..TableChange::default() }).await?;
     change.commit(table).await
 }
 
@@ -126,8 +126,8 @@ pub async fn delete_entry(
     if !entry::delete(change.db(), id, key).await? {
         return Err(Error::new(Code::NotFound, format!("lookup table {:?} has no key {key:?}", table.name)));
     }
-    let table =
-        modified(&mut change, id, TableChange { removals: vec![key.to_owned()], ..TableChange::default() }).await?;
+    let removals = vec![key.to_owned()];
+    let table = publish::modified(&mut change, &table, TableChange { removals, ..TableChange::default() }).await?;
     change.commit(table).await
 }
 
@@ -159,33 +159,4 @@ pub fn table_etag(table: &LookupTable) -> String {
 async fn existing(db: &mut Db, caller: &Caller, id: &LookupTableId) -> Result<LookupTable, Error> {
     let found = lookup_table::get(db, &caller.environment_id, id).await?;
     found.ok_or_else(|| Error::not_found("lookup table", id.as_str()))
-}
-
-/// Publishes a table of which these entries changed: what the others are is not read again.
-async fn modified(change: &mut Change<'_>, id: &LookupTableId, entries: TableChange) -> Result<LookupTable, Error> {
-    let table = lookup_table::modified(change.db(), id, Timestamp::now()).await?;
-    entries::check_count(table.entries_count)?;
-    let entries = TableChange { version: table.version, ..entries };
-    let former = change.published_body(Kind::LookupTable, id.as_str()).await?;
-    match former.and_then(|former| table::changed(&former, &entries).ok()) {
-        Some(body) => {
-            entries::check_size(table::text_bytes(&body).map_err(|_| Error::internal())?)?;
-            change.put_body(Kind::LookupTable, id.as_str(), &body).await?;
-        }
-        // Another build has written it.
-        None => publish(change, &table).await?,
-    }
-    Ok(table)
-}
-
-async fn publish(change: &mut Change<'_>, table: &LookupTable) -> Result<(), Error> {
-    let entries = entry::all(change.db(), &table.id).await?;
-    entries::check_size(entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum())?;
-    let body = plan::LookupTable {
-        id: table.id.as_str().to_owned(),
-        name: table.name.clone(),
-        version: table.version,
-        entries: entries.into_iter().map(|e| plan::lookup_table::Entry { key: e.key, value: e.value }).collect(),
-    };
-    change.put(Kind::LookupTable, table.id.as_str(), &body).await
 }

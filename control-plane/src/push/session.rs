@@ -217,11 +217,11 @@ impl Session {
         let mut pushes = Vec::new();
         for (environment, line) in &mut self.lines {
             let withheld = self.hub.refusals.withheld(environment, &self.node.build, self.schemas);
-            if line.begin(self.tables) {
+            if line.begin(self.schemas, self.tables) {
                 seat.update(|node| report::runs(node, environment, line.peer.as_ref(), &withheld));
             }
             let (Some(peer), Some(set)) = (&mut line.peer, line.feed.state().set) else { continue };
-            if let Some(push) = peer.next(&set, &withheld, self.nonce + 1) {
+            if let Some(push) = peer.next(&set.taken_by(self.schemas), &withheld, self.nonce + 1) {
                 self.nonce += 1;
                 pushes.push((environment.clone(), push));
             }

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 use kanat_model::id::EpochId;
 use kanat_plan_stream::snapshot::Encoded;
-use kanat_plan_stream::{Hash, Schemas, SetHash, Sharded, schema, table};
+use kanat_plan_stream::{Hash, Kind, Schemas, SetHash, Sharded, parts, schema, table};
 use kanat_proto::node::v1::{Resource, TableChange};
+use kanat_proto::plan::v1::LookupTable;
 use prost::Message;
 
 /// One environment at one generation. Neighbouring generations share what did not change.
@@ -20,6 +21,8 @@ pub struct Set {
     encoded: OnceLock<Encoded>,
     /// What builds run that lack the means for some of it, by their plan schemas.
     without: Mutex<Vec<(Schemas, Arc<Set>)>>,
+    /// What builds get that know no lookup tables in parts; none inside when there are no such tables.
+    unparted: OnceLock<Option<Arc<Set>>>,
 }
 
 /// A resource of the set, its secrets in the clear.
@@ -30,6 +33,8 @@ pub struct Entry {
     pub body: Bytes,
     /// Of a lookup table, the latest changes by entries that led here, oldest first.
     steps: Vec<Arc<TableChange>>,
+    /// Of a lookup table in parts, the same table whole, for builds that know no parts.
+    whole: OnceLock<Arc<Entry>>,
 }
 
 /// Changes of one lookup table that are kept, for nodes that are behind by a few.
@@ -57,33 +62,59 @@ impl Set {
     pub fn new(epoch: EpochId, generation: u64, resources: impl IntoIterator<Item = (String, Entry)>) -> Self {
         let entries: Sharded<_, _> = resources.into_iter().map(|(id, entry)| (id, Arc::new(entry))).collect();
         let hash = SetHash::of(entries.iter().map(|(id, entry)| (id.as_str(), entry.hash)));
-        Self { epoch, generation, hash, entries, encoded: OnceLock::new(), without: Mutex::default() }
+        Self::of(epoch, generation, hash, entries)
+    }
+
+    fn of(epoch: EpochId, generation: u64, hash: SetHash, entries: Sharded<String, Arc<Entry>>) -> Self {
+        let (encoded, without, unparted) = (OnceLock::new(), Mutex::default(), OnceLock::new());
+        Self { epoch, generation, hash, entries, encoded, without, unparted }
     }
 
     /// The set after `changes`, at the cost of the changes.
     #[must_use]
     pub fn changed(&self, generation: u64, changes: impl IntoIterator<Item = (String, Change)>) -> Self {
+        let changes = changes.into_iter().map(|(id, change)| match change {
+            Change::Upsert(entry) => (id, Some(Arc::new(entry))),
+            Change::Removal => (id, None),
+        });
+        self.with(generation, changes)
+    }
+
+    fn with(&self, generation: u64, changes: impl IntoIterator<Item = (String, Option<Arc<Entry>>)>) -> Self {
         let (mut entries, mut hash) = (self.entries.clone(), self.hash);
         for (id, change) in changes {
             let former = match change {
-                Change::Upsert(entry) => {
+                Some(entry) => {
                     hash = hash.toggled(&id, entry.hash);
-                    entries.insert(id.clone(), Arc::new(entry))
+                    entries.insert(id.clone(), entry)
                 }
-                Change::Removal => entries.remove(&id),
+                None => entries.remove(&id),
             };
             if let Some(former) = former {
                 hash = hash.toggled(&id, former.hash);
             }
         }
-        Self {
-            epoch: self.epoch.clone(),
-            generation,
-            hash,
-            entries,
-            encoded: OnceLock::new(),
-            without: Mutex::default(),
+        Self::of(self.epoch.clone(), generation, hash, entries)
+    }
+
+    /// The set as builds of those schemas take it: to those that know no lookup tables in parts, they are whole.
+    pub fn taken_by(self: &Arc<Self>, schemas: Schemas) -> Arc<Self> {
+        if schemas.max >= parts::SCHEMA {
+            return Arc::clone(self);
         }
+        let unparted = self.unparted.get_or_init(|| {
+            let tables = self.iter().filter_map(|(id, entry)| Some((id, entry, entry.parted(id)?)));
+            let changes = tables.flat_map(|(id, entry, head)| {
+                let ids: Vec<_> = parts::resource_ids(&head.id, head.parts).collect();
+                // One that lacks a part stays as it is, and is withheld.
+                let whole = entry.whole(&head, ids.iter().map_while(|id| self.get(id)));
+                let gone = ids.into_iter().map(|id| (id, None));
+                whole.map(|whole| (id.to_owned(), Some(whole))).into_iter().chain(gone)
+            });
+            let changes: Vec<_> = changes.collect();
+            (!changes.is_empty()).then(|| Arc::new(self.with(self.generation, changes)))
+        });
+        Arc::clone(unparted.as_ref().unwrap_or(self))
     }
 
     /// The set without these resources, for which builds of those schemas lack the means; made once, however many nodes ask.
@@ -144,7 +175,8 @@ impl Set {
 
 impl Entry {
     pub fn new(body: Bytes) -> Self {
-        Self { hash: Hash::of(&body), schema: schema::of(&body), body, steps: Vec::new() }
+        let (hash, schema) = (Hash::of(&body), schema::of(&body));
+        Self { hash, schema, body, steps: Vec::new(), whole: OnceLock::new() }
     }
 
     /// The body that follows `former` under the id of a lookup table, with the way that leads to it.
@@ -167,6 +199,22 @@ impl Entry {
         (change.encoded_len() < self.body.len()).then_some(change)
     }
 
+    /// What the table of this id says of itself, when it is in parts.
+    fn parted(&self, id: &str) -> Option<LookupTable> {
+        let in_parts = self.schema == parts::SCHEMA && matches!(Kind::parse(id), Some((Kind::LookupTable, _)));
+        in_parts.then(|| parts::read_head(&self.body))?
+    }
+
+    /// The table with its entries, of these parts; made once. `None` when one is missing, or none.
+    fn whole<'a>(&self, head: &LookupTable, parts: impl Iterator<Item = &'a Arc<Self>>) -> Option<Arc<Self>> {
+        if let Some(whole) = self.whole.get() {
+            return Some(Arc::clone(whole));
+        }
+        let parts: Vec<_> = parts.map(|part| part.body.as_ref()).collect();
+        let body = (parts.len() == head.parts as usize).then(|| parts::whole(head, parts).ok())??;
+        Some(Arc::clone(self.whole.get_or_init(|| Arc::new(Self::new(body.into())))))
+    }
+
     pub fn to_resource(&self, id: &str) -> Resource {
         Resource { id: id.to_owned(), hash: self.hash.to_vec(), body: self.body.clone() }
     }
@@ -174,7 +222,6 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use kanat_proto::plan::v1::LookupTable;
     use kanat_proto::plan::v1::lookup_table::Entry as Row;
 
     use super::*;
@@ -233,6 +280,46 @@ mod tests {
         }
         let another = Entry::of_table_after(last, "lookup_table/lkp_1", Bytes::from_static(b"\xff"));
         assert_eq!(another.change_from(last.hash), None);
+    }
+
+    #[test]
+    fn a_build_that_knows_no_parts_gets_tables_whole() {
+        let rows = (0..500).map(|n| Row { key: format!("key {n:04}"), value: "x".repeat(10) }).collect();
+        let table = LookupTable {
+            id: "lkp_1".to_owned(),
+            name: "eu".to_owned(),
+            version: 4,
+            entries: rows,
+            ..LookupTable::default()
+        };
+        let head = parts::head(&LookupTable { parts: 5, text_bytes: 9, ..table.clone() });
+        let resources = || {
+            let own = ("lookup_table/lkp_1".to_owned(), Entry::new(head.clone().into()));
+            let parts = parts::split(table.clone(), 5).into_iter();
+            let parts =
+                parts.map(|part| (Kind::LookupPart.resource_id(&part.id), Entry::new(part.encode_to_vec().into())));
+            parts.chain([own, ("flow/1".to_owned(), entry("a"))])
+        };
+        let before = Arc::new(Set::new(EpochId::from("epoch_1"), 1, resources()));
+        let (newer, older) = (Schemas { min: 1, max: 2 }, Schemas { min: 1, max: 1 });
+        assert!(Arc::ptr_eq(&before.taken_by(newer), &before));
+
+        let whole = before.taken_by(older);
+        let ids: HashSet<_> = whole.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, HashSet::from(["flow/1", "lookup_table/lkp_1"]));
+        let made = whole.get("lookup_table/lkp_1").unwrap();
+        assert_eq!((made.body.as_ref(), made.schema), (table.encode_to_vec().as_slice(), 1));
+        assert_eq!(whole.hash, SetHash::of(whole.iter().map(|(id, entry)| (id, entry.hash))));
+
+        let after = Arc::new(before.changed(2, [("flow/1".to_owned(), Change::Upsert(entry("b")))])).taken_by(older);
+        assert!(
+            Arc::ptr_eq(after.get("lookup_table/lkp_1").unwrap(), made),
+            "made once for all generations that have it"
+        );
+        let left = Arc::new(Set::new(EpochId::from("epoch_1"), 3, resources().filter(|(id, _)| !id.ends_with("/5/3"))));
+        let left = left.taken_by(older);
+        assert_eq!(left.get("lookup_table/lkp_1").unwrap().schema, 2, "not without some of its entries");
+        assert!(Arc::ptr_eq(&left.taken_by(newer), &left));
     }
 
     #[test]

@@ -207,7 +207,9 @@ fn open(
     let body = sealer.open(&row.sealed, &context);
     let body = body.map_err(|source| Error::Sealed { resource_id: row.resource_id.clone(), source })?;
     let entry = match (Kind::parse(&row.resource_id), former) {
-        (Some((Kind::LookupTable, _)), Some(former)) => Entry::of_table_after(former, &row.resource_id, body.into()),
+        (Some((Kind::LookupTable | Kind::LookupPart, _)), Some(former)) => {
+            Entry::of_table_after(former, &row.resource_id, body.into())
+        }
         (Some(_) | None, _) => Entry::new(body.into()),
     };
     if *entry.hash.as_bytes() != row.hash {

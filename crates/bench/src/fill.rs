@@ -83,6 +83,7 @@ impl Fill {
                 name: format!("bench_{number}"),
                 version: 1,
                 entries: entries.collect(),
+                ..LookupTable::default()
             };
             self.put(&Kind::LookupTable.resource_id(&table.id), &table.encode_to_vec())?;
         }

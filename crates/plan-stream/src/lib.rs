@@ -1,9 +1,11 @@
 //! What both ends of the plan stream agree on: how resources are named and hashed, how a set of them is compared, and
-//! how a snapshot is cut and put together again, how a lookup table changes by its entries, what of a plan is kept with
+//! how a snapshot is cut and put together again, how a lookup table changes by its entries and how a large one is
+//! in parts, what of a plan is kept with
 //! messages, and which builds can run it. No I/O.
 
 #![warn(missing_docs)]
 
+pub mod parts;
 pub mod resource;
 pub mod saved;
 pub mod schema;
@@ -19,8 +21,8 @@ pub use schema::Schemas;
 pub use set_hash::SetHash;
 pub use sharded::Sharded;
 
-/// The plan schema that this build writes, and the highest that it runs.
-pub const PLAN_SCHEMA: u32 = 1;
+/// The highest plan schema that this build writes and runs. 2 has lookup tables in parts.
+pub const PLAN_SCHEMA: u32 = 2;
 
 /// The oldest plan schema that this build runs.
 pub const MIN_PLAN_SCHEMA: u32 = 1;

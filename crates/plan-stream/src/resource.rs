@@ -11,6 +11,8 @@ pub enum Kind {
     Flow,
     /// A `kanat.plan.v1.LookupTable`.
     LookupTable,
+    /// A `kanat.plan.v1.LookupTable` with some of the entries of one that is in parts.
+    LookupPart,
     /// A `kanat.plan.v1.ConnectorInstance`.
     ConnectorInstance,
     /// A `kanat.plan.v1.Adapter`.
@@ -28,6 +30,7 @@ impl Kind {
     pub const ALL: &'static [Self] = &[
         Self::Flow,
         Self::LookupTable,
+        Self::LookupPart,
         Self::ConnectorInstance,
         Self::Adapter,
         Self::PublishedApi,
@@ -40,6 +43,7 @@ impl Kind {
         match self {
             Self::Flow => "flow",
             Self::LookupTable => "lookup_table",
+            Self::LookupPart => "lookup_part",
             Self::ConnectorInstance => "connector_instance",
             Self::Adapter => "adapter",
             Self::PublishedApi => "published_api",

@@ -125,16 +125,26 @@ pub fn merged<'c>(changes: impl IntoIterator<Item = &'c TableChange>) -> Option<
     Some(merged)
 }
 
-/// Bytes of all keys and values of a body.
+/// How much a table has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Its entries.
+    pub entries: usize,
+    /// Bytes of all keys and values.
+    pub text_bytes: usize,
+}
+
+/// How much a body has.
 ///
 /// # Errors
 /// The body is none that this build writes.
-pub fn text_bytes(body: &[u8]) -> Result<usize, Unreadable> {
-    let (mut parts, mut bytes) = (Parts::of(body)?, 0);
+pub fn size(body: &[u8]) -> Result<Size, Unreadable> {
+    let (mut parts, mut size) = (Parts::of(body)?, Size::default());
     while let Some(entry) = parts.next()? {
-        bytes += entry.key.len() + entry.value.len();
+        size.entries += 1;
+        size.text_bytes += entry.key.len() + entry.value.len();
     }
-    Ok(bytes)
+    Ok(size)
 }
 
 /// An encoded table: what stands before its entries, and those that were not read yet.

@@ -98,14 +98,14 @@ pub async fn list(
     Ok(Paged { items: rows.iter().map(read).collect::<Result<_, _>>()?, total, page })
 }
 
-const MODIFIED: &str = "UPDATE lookup_table SET version = version + 1, updated_at = $2, \
-    entries_count = (SELECT COUNT(*) FROM lookup_entry WHERE table_id = $1) \
+const MODIFIED: &str = "UPDATE lookup_table SET version = version + 1, updated_at = $2, entries_count = $3 \
     WHERE id = $1 AND deleted_at IS NULL RETURNING id, account_id, environment_id, name, description, version, \
     entries_count, created_at, updated_at";
 
-/// Counts a modification of the entries, and gives the table as it now is.
-pub async fn modified(db: &mut Db, id: &LookupTableId, at: Timestamp) -> Result<LookupTable, Error> {
-    let row = sqlx::query(MODIFIED).bind(id.as_str()).bind(at.as_millis()).fetch_one(db).await?;
+/// Counts a modification after which it has so many entries, and gives the table as it now is.
+pub async fn modified(db: &mut Db, id: &LookupTableId, entries: u32, at: Timestamp) -> Result<LookupTable, Error> {
+    let row =
+        sqlx::query(MODIFIED).bind(id.as_str()).bind(at.as_millis()).bind(i64::from(entries)).fetch_one(db).await?;
     read(&row)
 }
 

@@ -90,22 +90,58 @@ pub async fn put_together(
     first: &Resource,
     others: &[&Resource],
 ) -> Result<u64, Error> {
-    let pairs = others.iter().map(|resource| (resource.id.as_str(), Some(resource.hash)));
-    let generation = revision::next(db, environment, (first.id.as_str(), Some(first.hash)), pairs).await?;
-    for resource in std::iter::once(&first).chain(others) {
-        let (resource_id, hash, sealed) = (resource.id.clone(), resource.hash, resource.sealed.clone());
-        write(db, environment, &Published { resource_id, hash, sealed, generation, removed: false }).await?;
-    }
-    Ok(generation)
+    let others: Vec<_> = others.iter().map(|resource| Step::Put(resource)).collect();
+    together(db, environment, Step::Put(first), &others).await
 }
 
 /// Removes a resource, and gives the environment's next generation.
 pub async fn remove(db: &mut Db, environment: &EnvironmentId, resource_id: &str) -> Result<u64, Error> {
-    let generation = revision::next(db, environment, (resource_id, None), std::iter::empty()).await?;
-    let row =
-        Published { resource_id: resource_id.to_owned(), hash: [0; 32], sealed: Vec::new(), generation, removed: true };
-    write(db, environment, &row).await?;
+    together(db, environment, Step::Remove(resource_id), &[]).await
+}
+
+/// What becomes of one resource.
+#[derive(Debug, Clone, Copy)]
+pub enum Step<'a> {
+    Put(&'a Resource),
+    /// By its id.
+    Remove(&'a str),
+}
+
+/// Takes several steps, each about another resource, and gives the environment's next generation, which brings all of them.
+pub async fn together(
+    db: &mut Db,
+    environment: &EnvironmentId,
+    first: Step<'_>,
+    others: &[Step<'_>],
+) -> Result<u64, Error> {
+    let pairs = others.iter().map(|step| step.pair());
+    let generation = revision::next(db, environment, first.pair(), pairs).await?;
+    for step in std::iter::once(&first).chain(others) {
+        write(db, environment, &step.row(generation)).await?;
+    }
     Ok(generation)
+}
+
+impl Step<'_> {
+    fn pair(&self) -> revision::Next<'_> {
+        match self {
+            Self::Put(resource) => (resource.id.as_str(), Some(resource.hash)),
+            Self::Remove(id) => (id, None),
+        }
+    }
+
+    fn row(&self, generation: u64) -> Published {
+        match self {
+            Self::Put(Resource { id, hash, sealed }) => {
+                let (resource_id, hash, sealed) = (id.clone(), *hash, sealed.clone());
+                Published { resource_id, hash, sealed, generation, removed: false }
+            }
+            Self::Remove(id) => {
+                let resource_id = (*id).to_owned();
+                Published { resource_id, hash: [0; 32], sealed: Vec::new(), generation, removed: true }
+            }
+        }
+    }
 }
 
 const GET: &str = "SELECT resource_id, hash, sealed, generation, removed FROM published \

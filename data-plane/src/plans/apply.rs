@@ -1,27 +1,19 @@
 //! Works a change into an environment: compiles beside, refuses the resources that cannot run, and gives the environment
 //! that takes the former one's place. Pure; nothing is live before the caller makes it so.
 
+mod compile;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kanat_catalog::Instance;
-use kanat_catalog::instance::AccessToken;
-use kanat_mapping::Named;
 use kanat_model::id::EpochId;
-use kanat_model::{Timestamp, adapter};
 use kanat_plan_stream::snapshot::proven_hash;
-use kanat_plan_stream::{Hash, Kind, SetHash, schema, table};
+use kanat_plan_stream::{Hash, Kind, SetHash, table};
 use kanat_proto::node::v1::{Delta, Rejection, Resource, SnapshotBegin, TableChange};
-use kanat_proto::plan::v1::{
-    self, ConnectorInstance, ConsumerKey, EnvironmentSettings, FlowPlan, LookupTable, PublishedApi,
-};
-use kanat_script::{Adapter, Script, Scripts};
-use prost::Message;
 
-use super::environment::{Compiled, Environment, Held, Table};
-use super::snapshot::{Flow, FlowChange};
-use crate::published::{Api, Host, Key};
+use super::environment::{Compiled, Environment, Held};
+use super::snapshot::FlowChange;
 
 /// The change from what an environment is to what it shall be.
 #[derive(Debug)]
@@ -139,8 +131,12 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
     for upsert in &upserts {
         applied.take_name_back(&upsert.resource.id);
     }
-    // Flows come last, because they need the others.
-    upserts.sort_by_key(|upsert| matches!(Kind::parse(&upsert.resource.id), Some((Kind::Flow, _))));
+    // Flows come last, because they need the others, and parts first, because tables need them.
+    upserts.sort_by_key(|upsert| match Kind::parse(&upsert.resource.id) {
+        Some((Kind::LookupPart, _)) => 0,
+        Some((Kind::Flow, _)) => 2,
+        Some(_) | None => 1,
+    });
     for upsert in upserts {
         match applied.compile(&upsert) {
             Ok(compiled) => applied.accept(upsert, compiled),
@@ -168,13 +164,13 @@ impl Applied {
             Some(compiled @ (Compiled::Table(_) | Compiled::Adapter(_) | Compiled::Api(_) | Compiled::Key(_))) => {
                 self.take_back(&compiled);
             }
-            Some(Compiled::Flow(_) | Compiled::Instance(_) | Compiled::Host(_)) | None => {}
+            Some(Compiled::Part(_) | Compiled::Flow(_) | Compiled::Instance(_) | Compiled::Host(_)) | None => {}
         }
     }
 
     fn take_back(&mut self, compiled: &Compiled) {
         match compiled {
-            Compiled::Flow(_) => {}
+            Compiled::Flow(_) | Compiled::Part(_) => {}
             Compiled::Table(table) => {
                 self.environment.tables.remove(&table.name);
             }
@@ -187,105 +183,6 @@ impl Applied {
             Compiled::Api(api) => self.environment.routes.remove(api),
             Compiled::Key(key) => self.environment.keys.remove(key),
             Compiled::Host(_) => self.environment.host = None,
-        }
-    }
-
-    /// Errors with what keeps the resource from running, in words for an operator.
-    fn compile(&self, Upsert { resource, change }: &Upsert) -> Result<Compiled, String> {
-        let body = resource.body.as_ref();
-        schema::OWN.check(schema::of(body))?;
-        match Kind::parse(&resource.id) {
-            Some((Kind::Flow, id)) => {
-                has_what_it_takes(body)?;
-                let plan: FlowPlan = decode(body)?;
-                belongs(&plan.flow_id, id)?;
-                belongs(&plan.environment_id, self.environment.id.as_str())?;
-                self.check_references(&plan)?;
-                Flow::compile(plan).map(|flow| Compiled::Flow(Arc::new(flow))).map_err(|error| error.to_string())
-            }
-            Some((Kind::LookupTable, id)) => {
-                let former = self.environment.resources.get(&resource.id).map(|held| &held.compiled);
-                if let (Some(Compiled::Table(former)), Some(change)) = (former, change) {
-                    return Ok(Compiled::Table(Arc::new(former.changed(change))));
-                }
-                let table: LookupTable = decode(body)?;
-                belongs(&table.id, id)?;
-                Ok(Compiled::Table(Arc::new(Table::new(table))))
-            }
-            Some((Kind::ConnectorInstance, id)) => {
-                let ConnectorInstance {
-                    id: own,
-                    name,
-                    catalog_id,
-                    config,
-                    access_token,
-                    access_token_ends_at: ends_at,
-                    access_token_renewable: renewable,
-                } = decode(body)?;
-                belongs(&own, id)?;
-                let instance = Instance::new(&own, &name, &catalog_id, &config)?;
-                if access_token.is_empty() {
-                    return Ok(Compiled::Instance(Arc::new(instance)));
-                }
-                let ends_at = Some(ends_at).filter(|at| *at > 0).map(Timestamp::from_millis);
-                let token = AccessToken { text: access_token, ends_at, renewable };
-                Ok(Compiled::Instance(Arc::new(instance.with_access_token(token)?)))
-            }
-            Some((Kind::Adapter, id)) => {
-                let v1::Adapter { id: own, name, version, kind, code } = decode(body)?;
-                belongs(&own, id)?;
-                let kind = adapter::Kind::parse(&kind).ok_or_else(|| format!("{kind:?} is no type of an adapter"))?;
-                Ok(Compiled::Adapter(Arc::new(Adapter { id: own, name, version, kind, script: Script::new(code) })))
-            }
-            Some((Kind::PublishedApi, id)) => {
-                let plan: PublishedApi = decode(body)?;
-                belongs(&plan.id, id)?;
-                belongs(&plan.environment_id, self.environment.id.as_str())?;
-                let api = Api::compile(plan)?;
-                match self.environment.routes.conflict(&api) {
-                    Some(other) => Err(format!("published API {:?} has its method and path", other.id)),
-                    None => Ok(Compiled::Api(Arc::new(api))),
-                }
-            }
-            Some((Kind::ConsumerKey, id)) => {
-                let plan: ConsumerKey = decode(body)?;
-                belongs(&plan.id, id)?;
-                belongs(&plan.environment_id, self.environment.id.as_str())?;
-                Key::compile(plan).map(|key| Compiled::Key(Arc::new(key)))
-            }
-            Some((Kind::Environment, id)) => {
-                let plan: EnvironmentSettings = decode(body)?;
-                belongs(&plan.id, id)?;
-                belongs(&plan.id, self.environment.id.as_str())?;
-                Host::compile(plan).map(|host| Compiled::Host(Arc::new(host)))
-            }
-            None => Err("this build knows no resource of that kind".to_owned()),
-        }
-    }
-
-    /// What a flow names must be here.
-    fn check_references(&self, plan: &FlowPlan) -> Result<(), String> {
-        self.check_instances(plan)?;
-        self.check_adapter(plan)
-    }
-
-    /// Every connector instance that a flow names must be here.
-    fn check_instances(&self, plan: &FlowPlan) -> Result<(), String> {
-        let target = plan.target.iter().map(|target| &target.instance);
-        let steps = plan.steps.iter().map(|step| &step.instance);
-        let mut named = target.chain(steps).chain([&plan.source_instance]).filter(|id| !id.is_empty());
-        match named.find(|id| self.environment.instances.get(*id).is_none()) {
-            Some(missing) => Err(format!("connector instance {missing:?} is not in the set")),
-            None => Ok(()),
-        }
-    }
-
-    /// The adapter that a flow's payloads go through must be here.
-    fn check_adapter(&self, plan: &FlowPlan) -> Result<(), String> {
-        let named = Some(plan.adapter.as_str()).filter(|id| !id.is_empty());
-        match named.filter(|id| self.environment.adapter(Named::Id(id)).is_none()) {
-            Some(missing) => Err(format!("adapter {missing:?} is not in the set")),
-            None => Ok(()),
         }
     }
 
@@ -311,7 +208,7 @@ impl Applied {
     /// Makes a resource found by what it is asked for.
     fn put(&mut self, compiled: &Compiled) {
         match compiled {
-            Compiled::Flow(_) => {}
+            Compiled::Flow(_) | Compiled::Part(_) => {}
             Compiled::Table(table) => {
                 self.environment.tables.insert(table.name.clone(), Arc::clone(table));
             }
@@ -355,24 +252,6 @@ impl Applied {
 
 fn replaced(set_hash: SetHash, id: &str, before: Option<Hash>, after: Option<Hash>) -> SetHash {
     before.into_iter().chain(after).fold(set_hash, |set_hash, hash| set_hash.toggled(id, hash))
-}
-
-fn decode<M: Message + Default>(body: &[u8]) -> Result<M, String> {
-    M::decode(body).map_err(|error| format!("the resource cannot be read: {error}"))
-}
-
-/// In a test, a build may lack a word of the language.
-fn has_what_it_takes(body: &[u8]) -> Result<(), String> {
-    match kanat_failpoint::text("plans.lacks") {
-        Some(word) if body.windows(word.len()).any(|part| part == word.as_bytes()) => {
-            Err(format!("this build has no {word}"))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn belongs(own: &str, expected: &str) -> Result<(), String> {
-    if own == expected { Ok(()) } else { Err(format!("the resource says {own:?} where {expected:?} is expected")) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What this node holds of one environment: its resources as they came, and the parts that messages use.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,11 +8,11 @@ use kanat_engine::Resources;
 use kanat_mapping::{Lookup, Named, Tables};
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::{Hash, Kind, SetHash, Sharded};
-use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash, TableChange, TableEntry};
-use kanat_proto::plan::v1;
+use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
 use kanat_script::{Adapter, Scripts};
 
 use super::snapshot::Flow;
+use super::table::{Part, Table};
 use crate::published::{Api, Host, Key, Keys, Routes};
 
 /// One environment at one generation. Neighbouring generations share what did not change.
@@ -50,6 +49,7 @@ pub(super) struct Held {
 pub(super) enum Compiled {
     Flow(Arc<Flow>),
     Table(Arc<Table>),
+    Part(Arc<Part>),
     Instance(Arc<Instance>),
     Adapter(Arc<Adapter>),
     Api(Arc<Api>),
@@ -61,37 +61,14 @@ impl Compiled {
     pub fn flow(&self) -> Option<&Arc<Flow>> {
         match self {
             Self::Flow(flow) => Some(flow),
-            Self::Table(_) | Self::Instance(_) | Self::Adapter(_) | Self::Api(_) | Self::Key(_) | Self::Host(_) => None,
+            Self::Table(_)
+            | Self::Part(_)
+            | Self::Instance(_)
+            | Self::Adapter(_)
+            | Self::Api(_)
+            | Self::Key(_)
+            | Self::Host(_) => None,
         }
-    }
-}
-
-/// A lookup table.
-#[derive(Debug)]
-pub struct Table {
-    pub id: String,
-    pub name: String,
-    /// The texts are shared with the tables before and after.
-    entries: HashMap<Arc<str>, Arc<str>>,
-}
-
-impl Table {
-    pub fn new(table: v1::LookupTable) -> Self {
-        let entries = table.entries.into_iter().map(|entry| (entry.key.into(), entry.value.into()));
-        Self { id: table.id, name: table.name, entries: entries.collect() }
-    }
-
-    /// The table after a change of some entries.
-    #[must_use]
-    pub fn changed(&self, change: &TableChange) -> Self {
-        let mut entries = self.entries.clone();
-        for key in &change.removals {
-            entries.remove(key.as_str());
-        }
-        for TableEntry { key, value } in &change.upserts {
-            entries.insert(key.as_str().into(), value.as_str().into());
-        }
-        Self { id: self.id.clone(), name: self.name.clone(), entries }
     }
 }
 
@@ -116,6 +93,20 @@ impl Environment {
     /// Where its published APIs are reached, when it has an address of its own.
     pub(crate) fn base_url(&self) -> Option<&str> {
         self.host.as_ref()?.base_url.as_deref()
+    }
+
+    /// A part of a lookup table, by its resource id.
+    pub(super) fn part(&self, resource_id: &str) -> Option<&Arc<Part>> {
+        match &self.resources.get(resource_id)?.compiled {
+            Compiled::Part(part) => Some(part),
+            Compiled::Flow(_)
+            | Compiled::Table(_)
+            | Compiled::Instance(_)
+            | Compiled::Adapter(_)
+            | Compiled::Api(_)
+            | Compiled::Key(_)
+            | Compiled::Host(_) => None,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -154,7 +145,7 @@ impl Tables for Environment {
     fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
         match self.tables.get(table) {
             None => Lookup::NoTable,
-            Some(table) => table.entries.get(key).map_or(Lookup::NoKey, |value| Lookup::Value(value)),
+            Some(table) => table.get(key).map_or(Lookup::NoKey, |value| Lookup::Value(value)),
         }
     }
 }
@@ -173,6 +164,7 @@ impl Scripts for Environment {
                 Compiled::Adapter(adapter) => Some(adapter),
                 Compiled::Flow(_)
                 | Compiled::Table(_)
+                | Compiled::Part(_)
                 | Compiled::Instance(_)
                 | Compiled::Api(_)
                 | Compiled::Key(_)

@@ -27,7 +27,13 @@ async fn a_webhook_is_mapped_and_delivered() {
         target.headers = vec![NamedText { name: "X-Source".to_owned(), text: "shop".to_owned() }];
     }
     let entry = lookup_table::Entry { key: "DE".to_owned(), value: "276".to_owned() };
-    let table = LookupTable { id: "lt_1".into(), name: "country_codes".into(), version: 1, entries: vec![entry] };
+    let table = LookupTable {
+        id: "lt_1".into(),
+        name: "country_codes".into(),
+        version: 1,
+        entries: vec![entry],
+        ..LookupTable::default()
+    };
     node.control.table(&table).await;
     node.deploy(&plan, &target.url).await;
 

@@ -1,5 +1,7 @@
 //! `PUT`, `POST` and `DELETE /lookup-tables/{id}/entries`: one request is one modification.
 
+use std::collections::BTreeMap;
+
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
@@ -44,4 +46,54 @@ async fn a_changed_entry_is_live_with_the_next_message() {
     app.api.webhook(&url, &json!({"c": "DE"})).await;
     let codes: Vec<_> = target.arrivals(3).await.iter().map(|r| r.json()["code"].clone()).collect();
     assert_eq!(codes, ["276", "DEU", "ZZ"]);
+}
+
+/// Some hundred entries go to nodes whole, and some thousand in parts.
+#[tokio::test]
+async fn a_table_that_grows_large_and_small_again_is_looked_up_as_it_stands() {
+    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let path = table(&app.api, "large", &[]).await;
+    let yaml = "flow: looks\nversion: 1\nsource:\n  trigger: webhook\ntarget:\n  connector: erp\n  endpoint: /in\n  method: POST\nmapping:\n  a: source.a | lookup(large, ZZ)\n  b: source.b | lookup(large, ZZ)\n  c: source.c | lookup(large, ZZ)\n";
+    let (flow, url) = app.api.deployed(yaml).await;
+    let key = |n: usize| format!("key {n:04}");
+    let mut expected = BTreeMap::new();
+    let mut changes: Vec<Vec<(String, Option<String>)>> = Vec::new();
+    let long = |n: usize| Some(format!("{n:-<100}"));
+    changes.push((0..500).map(|n| (key(n), long(n))).collect());
+    changes.push((500..2_000).map(|n| (key(n), long(n))).collect());
+    changes.push(vec![(key(1_234), Some("another".to_owned()))]);
+    changes.push(vec![(key(77), None)]);
+    changes.push(vec![(key(7_777), long(0)), (key(77), long(1))]);
+    changes.push((2_000..5_000).map(|n| (key(n), long(n))).collect());
+    changes.push((0..5_000).map(|n| (key(n), Some(String::new()))).collect());
+    for (step, changed) in changes.into_iter().enumerate() {
+        let asked = [changed[0].0.clone(), changed[changed.len() / 2].0.clone(), key(9_999)];
+        if let [(key, None)] = changed.as_slice() {
+            expected.remove(key);
+            assert_eq!(app.api.delete(&format!("{path}/entries/{key}")).await.status, 204);
+        } else {
+            let entry = |(key, value): &(String, Option<String>)| json!({ "key": key, "value": value });
+            let entries: Vec<_> = changed.iter().map(entry).collect();
+            let put = app.api.put(&format!("{path}/entries"), &json!({ "entries": entries })).await;
+            assert_eq!(put.header("x-config-applied"), "", "{}", put.text);
+            expected.extend(changed.into_iter().filter_map(|(key, value)| Some((key, value?))));
+            assert_eq!(put.expect(200)["entries_count"], expected.len(), "step {step}");
+        }
+        let order = json!({ "a": asked[0], "b": asked[1], "c": asked[2] });
+        app.api.webhook(&url, &order).await;
+        let sent = target.arrivals(step + 1).await[step].json();
+        let found = asked.each_ref().map(|key| expected.get(key).map_or("ZZ", String::as_str));
+        assert_eq!([&sent["a"], &sent["b"], &sent["c"]], found.each_ref(), "step {step}");
+        if step == 4 {
+            // From its disk, and from what is published.
+            app.restart().await;
+        }
+    }
+    let exported = app.api.get(&format!("{path}/export")).await;
+    let rows: Vec<_> = exported.text.lines().skip(1).collect();
+    let wanted: Vec<_> = expected.iter().map(|(key, value)| format!("{key},{value}")).collect();
+    assert_eq!(rows, wanted);
+    app.api.delete(&format!("/api/v1/flows/{flow}")).await;
+    assert_eq!(app.api.delete(&path).await.status, 204);
 }

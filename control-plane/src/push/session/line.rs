@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kanat_plan_stream::Schemas;
 use kanat_proto::node::v1::EnvironmentState;
 use tonic::Status;
 
@@ -34,14 +35,14 @@ impl Line {
 
     /// Begins once the store was read, if it has not; gives whether it did. A node that claims to be ahead is taken for it
     /// only after a read that came later than its hello.
-    pub fn begin(&mut self, tables: Tables) -> bool {
+    pub fn begin(&mut self, schemas: Schemas, tables: Tables) -> bool {
         let state = self.feed.state();
         let Some(set) = state.set.filter(|_| self.peer.is_none()) else { return false };
         let is_ahead = self.hello.as_ref().is_some_and(|hello| hello.generation > set.generation);
         if is_ahead && state.reads <= self.reads_at_hello {
             return false;
         }
-        self.peer = Some(Peer::new(self.hello.take().as_ref(), &set).with_tables(tables));
+        self.peer = Some(Peer::new(self.hello.take().as_ref(), &set.taken_by(schemas)).with_tables(tables));
         true
     }
 }

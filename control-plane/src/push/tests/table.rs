@@ -13,7 +13,8 @@ const TABLE: &str = "lookup_table/lt_1";
 fn body(version: u32, name: &str) -> Vec<u8> {
     let filler = |n: u32| Entry { key: format!("filler {n:03}"), value: "x".repeat(100) };
     let entries = (0..500).map(filler).chain([Entry { key: "name".to_owned(), value: name.to_owned() }]).collect();
-    LookupTable { id: "lt_1".to_owned(), name: "eu".to_owned(), version, entries }.encode_to_vec()
+    LookupTable { id: "lt_1".to_owned(), name: "eu".to_owned(), version, entries, ..LookupTable::default() }
+        .encode_to_vec()
 }
 
 fn changes(delta: &Delta) -> Vec<(u32, &[TableEntry])> {

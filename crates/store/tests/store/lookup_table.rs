@@ -41,7 +41,7 @@ async fn entries_are_counted_and_ordered_by_key(test: TestStore) {
     assert!(lookup_table::entry::delete(&mut tx, &table.id, "key 000").await.unwrap());
     assert!(!lookup_table::entry::delete(&mut tx, &table.id, "key 000").await.unwrap());
 
-    let table = lookup_table::modified(&mut tx, &table.id, NOW).await.unwrap();
+    let table = lookup_table::modified(&mut tx, &table.id, 250, NOW).await.unwrap();
     assert_eq!((table.version, table.entries_count), (2, 250));
     assert_eq!(lookup_table::get(&mut tx, &test.environment, &table.id).await.unwrap(), Some(table.clone()));
     let all = lookup_table::entry::all(&mut tx, &table.id).await.unwrap();

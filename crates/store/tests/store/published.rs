@@ -2,8 +2,8 @@
 
 use kanat_model::id::EnvironmentId;
 use kanat_plan_stream::{Hash, SetHash};
-use kanat_store::published::Resource;
 use kanat_store::published::revision::{self, Revision};
+use kanat_store::published::{Resource, Step};
 use kanat_store::{meta, published};
 
 use crate::TestStore;
@@ -80,6 +80,13 @@ async fn what_is_published_together_has_one_generation(test: TestStore) {
     assert_eq!(found, [("flow/a", 2, 2), ("flow/b", 3, 2), ("flow/c", 4, 2)]);
     let hash = SetHash::of([&a, &b, &c].map(|resource| (resource.id.as_str(), Hash::from(resource.hash))));
     assert_eq!(snapshot.revision, Revision { generation: 2, set_hash: Some(hash) });
+
+    let steps = [Step::Remove("flow/a"), Step::Put(&b)];
+    assert_eq!(published::together(&mut tx, env, Step::Remove("flow/c"), &steps).await.unwrap(), 3);
+    let snapshot = published::snapshot(&mut tx, env).await.unwrap().unwrap();
+    assert_eq!(snapshot.resources.iter().map(|r| r.resource_id.as_str()).collect::<Vec<_>>(), ["flow/b"]);
+    let hash = SetHash::of([("flow/b", Hash::from(b.hash))]);
+    assert_eq!(snapshot.revision, Revision { generation: 3, set_hash: Some(hash) });
 }
 
 async fn an_epoch_is_renewed_once(test: TestStore) {

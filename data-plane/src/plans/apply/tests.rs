@@ -1,7 +1,11 @@
 //! Adapters as resources: found by name and id, refused alone, waited for by the flows that name them.
 
+use kanat_mapping::Named;
+use kanat_model::adapter;
 use kanat_model::id::EnvironmentId;
-use kanat_proto::plan::v1::Adapter as AdapterPlan;
+use kanat_proto::plan::v1::{Adapter as AdapterPlan, FlowPlan};
+use kanat_script::Scripts;
+use prost::Message;
 
 use super::*;
 

@@ -120,6 +120,11 @@ impl Stream {
 
     /// Sends a delta that changes a table by its entries, after which the node holds `set`.
     pub async fn table_change(&mut self, from: u64, change: &TableChange, set: &[Resource]) {
+        self.table_change_with(from, change, &[], set).await;
+    }
+
+    /// The same beside resources that are sent whole.
+    pub async fn table_change_with(&mut self, from: u64, change: &TableChange, upserts: &[Resource], set: &[Resource]) {
         self.nonce += 1;
         let delta = Delta {
             nonce: self.nonce,
@@ -128,6 +133,7 @@ impl Stream {
             from_generation: from,
             generation: from + 1,
             set_hash: set_hash(set),
+            upserts: upserts.to_vec(),
             tables: vec![change.clone()],
             ..Delta::default()
         };
@@ -236,7 +242,13 @@ pub fn instance(id: &str) -> Resource {
 /// A table with the one key `name`, whose value is the table's id.
 pub fn table(id: &str, name: &str) -> Resource {
     let entry = Entry { key: "name".to_owned(), value: id.to_owned() };
-    let table = LookupTable { id: id.to_owned(), name: name.to_owned(), version: 1, entries: vec![entry] };
+    let table = LookupTable {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        version: 1,
+        entries: vec![entry],
+        ..LookupTable::default()
+    };
     resource(Kind::LookupTable, id, &table)
 }
 

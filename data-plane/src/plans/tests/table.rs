@@ -1,6 +1,6 @@
 //! Lookup tables that change by their entries.
 
-use kanat_plan_stream::{Kind, table};
+use kanat_plan_stream::{Kind, parts, table};
 use kanat_proto::node::v1::{TableChange, TableEntry};
 use kanat_proto::plan::v1::LookupTable;
 use kanat_proto::plan::v1::lookup_table::Entry;
@@ -11,7 +11,8 @@ use super::*;
 fn large(version: u32, name: &str) -> Resource {
     let filler = |n: u32| Entry { key: format!("filler {n:03}"), value: "x".repeat(100) };
     let entries = (0..500).map(filler).chain([Entry { key: "name".to_owned(), value: name.to_owned() }]).collect();
-    let table = LookupTable { id: "lt_1".to_owned(), name: "eu".to_owned(), version, entries };
+    let table =
+        LookupTable { id: "lt_1".to_owned(), name: "eu".to_owned(), version, entries, ..LookupTable::default() };
     control::resource(Kind::LookupTable, "lt_1", &table)
 }
 
@@ -73,6 +74,84 @@ async fn a_change_of_entries_that_does_not_fit_what_the_node_has_asks_for_a_snap
     stream.snapshot("env_1", 3, &next).await;
     stream.acked(3, &next).await;
     assert_eq!(node.table("eu").as_deref(), Some("two"));
+    drop(stream);
+    node.stop().await;
+}
+
+/// The table named `eu` in parts: its own resource, and each part.
+fn in_parts(version: u32, name: &str) -> Vec<Resource> {
+    let whole = large(version, name);
+    let table = LookupTable { parts: 5, ..LookupTable::decode(whole.body).unwrap() };
+    let head = parts::head(&table);
+    let own = Resource { hash: Hash::of(&head).to_vec(), body: head.into(), ..whole };
+    let part = |part: LookupTable| control::resource(Kind::LookupPart, &part.id, &part);
+    std::iter::once(own).chain(parts::split(LookupTable { version: 1, ..table }, 5).into_iter().map(part)).collect()
+}
+
+#[tokio::test]
+async fn a_table_in_parts_changes_by_one_of_them_and_is_found_so_after_a_restart() {
+    let (folder, mut control, mut stream, node, mut set) = running().await;
+    set.extend(in_parts(1, "one"));
+    stream.delta(1, &set[2..], &[], &set).await;
+    stream.acked(2, &set).await;
+    assert_eq!(node.table("eu").as_deref(), Some("one"));
+    let begun_with = node.plans.load();
+    let changed = 3 + parts::of_key("name", 5) as usize;
+    let next = LookupTable::decode(set[changed].body.clone()).unwrap();
+    let entries = next.entries.into_iter().map(|entry| match entry.key.as_str() {
+        "name" => Entry { value: "two".to_owned(), ..entry },
+        _ => entry,
+    });
+    let next = LookupTable { version: 2, entries: entries.collect(), ..next };
+    let next = control::resource(Kind::LookupPart, &next.id, &next);
+    let step = change(&set[changed], &next);
+    (set[2], set[changed]) = (in_parts(2, "two").remove(0), next);
+    stream.table_change_with(2, &step, &set[2..3], &set).await;
+    stream.acked(3, &set).await;
+    assert_eq!(node.table("eu").as_deref(), Some("two"));
+    let found = |key: &str| match node.plans.load().environment(&environment()).unwrap().lookup("eu", key) {
+        Lookup::Value(value) => Some(value.len()),
+        Lookup::NoTable | Lookup::NoKey => None,
+    };
+    assert!((0..500).all(|n| found(&format!("filler {n:03}")) == Some(100)), "every key is found in its part");
+    assert_eq!(found("filler 500"), None);
+    let former = begun_with.environment(&environment()).unwrap().lookup("eu", "name");
+    assert_eq!(former, Lookup::Value("one"), "who began with the former plans ends with them");
+    drop(stream);
+    node.stop().await;
+
+    let node = Node::start(&control, folder.path()).await;
+    let mut stream = control.stream().await;
+    assert_eq!(stream.hello.states[0].set_hash, control::set_hash(&set));
+    assert_eq!(node.table("eu").as_deref(), Some("two"));
+
+    // It shrinks, and is whole again.
+    let whole = large(3, "three");
+    let gone: Vec<_> = set[3..].iter().map(|part| part.id.clone()).collect();
+    set.truncate(2);
+    set.push(whole);
+    stream.delta(3, &set[2..], &gone.iter().map(String::as_str).collect::<Vec<_>>(), &set).await;
+    stream.acked(4, &set).await;
+    assert_eq!(node.table("eu").as_deref(), Some("three"));
+    drop(stream);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_table_that_lacks_a_part_is_refused_and_the_former_one_stays() {
+    let (_folder, _control, mut stream, node, set) = running().await;
+    let (mut running, mut sent) = (set.clone(), set);
+    running.push(large(1, "one"));
+    stream.delta(1, &running[2..], &[], &running).await;
+    stream.acked(2, &running).await;
+    let mut parts = in_parts(2, "two");
+    let lost = parts.remove(3);
+    sent.extend(parts.clone());
+    stream.delta(2, &parts, &[], &sent).await;
+    running.extend(parts.split_off(1));
+    let reasons = stream.nacked(3, &["lookup_table/lt_1"], &running).await;
+    assert_eq!(reasons, [format!("its part {:?} is not in the set", lost.id)]);
+    assert_eq!(node.table("eu").as_deref(), Some("one"));
     drop(stream);
     node.stop().await;
 }
