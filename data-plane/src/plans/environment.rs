@@ -145,7 +145,7 @@ impl Tables for Environment {
     fn lookup<'t>(&'t self, table: &str, key: &str) -> Lookup<'t> {
         match self.tables.get(table) {
             None => Lookup::NoTable,
-            Some(table) => table.get(key).map_or(Lookup::NoKey, |value| Lookup::Value(value)),
+            Some(table) => table.get(key).map_or(Lookup::NoKey, Lookup::Value),
         }
     }
 }

@@ -87,6 +87,7 @@ async fn a_table_that_grows_large_and_small_again_is_looked_up_as_it_stands() {
         assert_eq!([&sent["a"], &sent["b"], &sent["c"]], found.each_ref(), "step {step}");
         if step == 4 {
             // From its disk, and from what is published.
+            app.kill().await;
             app.restart().await;
         }
     }

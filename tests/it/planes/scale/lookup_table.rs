@@ -8,7 +8,7 @@ use kanat_tests::fleet::Fleet;
 use kanat_tests::relay::Relay;
 use kanat_tests::rest::text;
 use kanat_tests::split::{Split, TestProcess};
-use kanat_tests::{FakeTarget, Rest, soak};
+use kanat_tests::{FakeTarget, Rest, soak, until};
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
 
@@ -62,9 +62,6 @@ async fn one_change_of_very_many_entries_costs_one_entry() {
         split.node("b", &[&control]).await,
         split.node("c", &[&control]).await,
     ];
-    let mut older = Fleet::new(&control.base);
-    older.join();
-    older.runs(1).await;
     for node in &nodes {
         node.becomes_ready().await;
     }
@@ -86,6 +83,13 @@ async fn one_change_of_very_many_entries_costs_one_entry() {
             );
         }
     }
+    // One that takes a while longer joins when that is measured.
+    let mut older = Fleet::new(&control.base);
+    older.join();
+    older.runs(1).await;
+    let entry = json!({ "key": customer(0), "value": "another region" });
+    api.post(&format!("{table}/entries"), &entry).await.expect(201);
+    until("the build of before has it", || async { (older.reports()[0].delta_bytes > 0).then_some(()) }).await;
     let whole = older.reports()[0].delta_bytes;
     assert!(whole > 20 * count, "a build of before gets the table whole: {whole} bytes");
     took.sort_unstable();
