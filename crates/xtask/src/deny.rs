@@ -28,7 +28,9 @@ pub fn run() -> Result<()> {
 
 fn install(root: PathBuf) -> Result<()> {
     eprintln!("\ncargo-deny is missing: building {VERSION} into {}", root.display());
-    let mut install = cargo(["install", "--locked", "--quiet", "--version", VERSION, "cargo-deny", "--root"]);
+    // It runs for seconds, and would be optimised for minutes.
+    let mut install =
+        cargo(["install", "--debug", "--locked", "--quiet", "--version", VERSION, "cargo-deny", "--root"]);
     install.arg(root);
     command::run(install)
 }

@@ -1,10 +1,10 @@
-//! `cargo xtask soak`: the fault suite and that of scale once more, with many kills and many flows where these have few.
+//! `cargo xtask soak`: the suites of faults, of scale and of split deployments once more, with many kills and many flows where these have few.
 //! Each round has its own seed. Bounds of time are held to the letter, so the machine should have nothing else to do.
 
 use anyhow::{Context, Result, bail};
 
 use crate::command::{self, cargo};
-use crate::test::FAILPOINTS;
+use crate::test::{self, FAILPOINTS};
 
 /// One every two seconds, for a minute.
 const KILLS: &str = "30";
@@ -16,11 +16,11 @@ const ENTRIES: &str = "100000";
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`.
 pub fn run(options: &[String]) -> Result<()> {
     let (rounds, seed) = parse(options)?;
-    command::run(cargo(["build", "--locked", "--package", "kanat", "--features", FAILPOINTS]))?;
+    test::build()?;
     for seed in seed..seed.saturating_add(rounds) {
         eprintln!("\nround with seed {seed}");
         let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);
-        test.args(["--", "planes::faults", "planes::scale", "--nocapture", "--test-threads=1"]);
+        test.args(["--", "planes::faults", "planes::scale", "planes::split", "--nocapture", "--test-threads=1"]);
         test.env("KANAT_SOAK", "1").env("KANAT_SOAK_KILLS", KILLS).env("KANAT_SOAK_SEED", seed.to_string());
         test.env("KANAT_SOAK_FLOWS", FLOWS).env("KANAT_SOAK_ENTRIES", ENTRIES);
         command::run(test)?;

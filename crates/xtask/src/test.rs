@@ -14,12 +14,18 @@ pub fn run(filters: &[String]) -> Result<()> {
     look_for_tools()?;
     look_for_postgres()?;
     look_for_nginx()?;
-    command::run(cargo(["build", "--locked", "--package", "kanat", "--features", FAILPOINTS]))?;
+    build()?;
     let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS]);
     if !filters.is_empty() {
         test.arg("--").args(filters);
     }
     command::run(test)
+}
+
+/// Builds the tests and the binary that they start: together, because by itself it would have other features of what both
+/// depend on, all of which would be built twice.
+pub fn build() -> Result<()> {
+    command::run(cargo(["build", "--workspace", "--bins", "--tests", "--locked", "--features", FAILPOINTS]))
 }
 
 /// The message log and the store are tested on PostgreSQL too: a server that `DATABASE_URL` names, or a throw-away cluster
