@@ -28,9 +28,7 @@ pub fn run() -> Result<()> {
 
 fn install(root: PathBuf) -> Result<()> {
     eprintln!("\ncargo-deny is missing: building {VERSION} into {}", root.display());
-    // It runs for seconds, and would be optimised for minutes.
-    let mut install =
-        cargo(["install", "--debug", "--locked", "--quiet", "--version", VERSION, "cargo-deny", "--root"]);
+    let mut install = cargo(["install", "--locked", "--quiet", "--version", VERSION, "cargo-deny", "--root"]);
     install.arg(root);
     command::run(install)
 }

@@ -59,14 +59,10 @@ async fn each_ends_within_its_limit_and_a_second() {
         })
         .await;
         assert_eq!(message["status"], "dead_letter", "{name}: {message}");
+        assert_eq!(message["error"]["kind"], "adapter", "{name}: {message}");
         // How long a busy machine lets it wait is no matter of the code's.
         let took = time_of_workers(app.pid()).saturating_sub(before);
         assert!(took < LIMIT + Duration::from_secs(1) + BESIDE, "{name}: {took:?} on a core");
-        // It is said to be the machine's fault only of code that did not have its time.
-        let starved = message["error"]["message"].as_str().is_some_and(|why| why.contains("machine was too busy"));
-        let kind = if starved { "timeout" } else { "adapter" };
-        assert_eq!(message["error"]["kind"], kind, "{name}: {message}");
-        assert!(!starved || took < LIMIT + BESIDE, "{name}: {took:?} on a core: {message}");
         // The next message of the same adapter finds a world as if nothing had been.
         let id = app.api.webhook(&url, &json!({"name": name})).await;
         app.api.message_becomes(&id, "delivered").await;
