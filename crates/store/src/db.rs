@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+pub(crate) use kanat_database::answered;
 use sqlx::any::{AnyQueryResult, AnyRow, AnyStatement, AnyTypeInfo};
 use sqlx::{Any, Either, Execute, Executor, SqlStr, Transaction};
-use tokio::time::timeout;
 
 use crate::Error;
 
@@ -40,18 +40,6 @@ impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Db").finish_non_exhaustive()
     }
-}
-
-/// The outcome of `call`, or that it took longer than it may.
-pub(crate) async fn answered<T>(
-    patience: Duration,
-    call: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    timeout(patience, call).await.unwrap_or_else(|_| Err(silent()))
-}
-
-fn silent() -> sqlx::Error {
-    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the database does not answer"))
 }
 
 impl<'c> Executor<'c> for &'c mut Db {

@@ -26,7 +26,6 @@ pub mod node;
 pub mod oauth_start;
 pub mod oauth_token;
 pub mod periodic_task;
-mod pool;
 pub mod published;
 pub mod published_api;
 mod row;

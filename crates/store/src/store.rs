@@ -1,20 +1,26 @@
 //! The handle to the database.
 
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use kanat_database::{Pool, pool};
 use kanat_model::Secret;
+use sqlx::Any;
+use sqlx::any::AnyConnectOptions;
 use tokio::sync::Semaphore;
 
 use crate::dialect::Dialect;
-use crate::pool::Pool;
 use crate::{Error, Listener, Tx, migration};
+
+/// A call that finds no free connection for so long fails.
+const ACQUIRE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A cheap handle to the configuration store.
 #[derive(Clone)]
 pub struct Store {
-    pool: Pool,
+    pool: Pool<Any>,
     dialect: Dialect,
     url: Secret<String>,
     patience: Duration,
@@ -65,7 +71,17 @@ impl Store {
 
         let (dialect, url) = locate(address)?;
         let url = Secret::new(url);
-        let pool = Pool::connect(&url, dialect, options.connections.max(1), options.patience).await?;
+        let settings = pool::Settings {
+            of: "the configuration store",
+            connections: options.connections,
+            acquire_within: ACQUIRE_WITHIN.min(3 * options.patience),
+            // SQLite is in the process, and falls silent with it.
+            patience: (dialect == Dialect::Postgres).then_some(options.patience),
+            setup: dialect.connection_setup(),
+        };
+        let pool = Pool::new(AnyConnectOptions::from_str(url.expose())?, settings);
+        // Whether there is a database.
+        pool.current().acquire().await?;
         let writers = (dialect == Dialect::Sqlite).then(|| Arc::new(Semaphore::new(1)));
         Ok(Self { pool, dialect, url, patience: options.patience, writers })
     }
@@ -81,12 +97,12 @@ impl Store {
             Some(writers) => Some(Arc::clone(writers).acquire_owned().await.expect("the semaphore is never closed")),
             None => None,
         };
-        Tx::begin(self.pool.acquire().await?, self.dialect.begin_write(), turn, self.patience).await
+        Tx::begin(self.pool.current().acquire().await?, self.dialect.begin_write(), turn, self.patience).await
     }
 
     /// Begins a transaction that sees one state of the database throughout; only for reading.
     pub async fn read(&self) -> Result<Tx, Error> {
-        Tx::begin(self.pool.acquire().await?, self.dialect.begin_read(), None, self.patience).await
+        Tx::begin(self.pool.current().acquire().await?, self.dialect.begin_read(), None, self.patience).await
     }
 
     /// Whether other processes may work on the same database.

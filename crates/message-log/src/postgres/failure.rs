@@ -1,8 +1,6 @@
 //! What PostgreSQL's errors mean for a log.
 
-use std::time::Duration;
-
-use tokio::time::timeout;
+pub(super) use kanat_database::{answered, silent};
 
 use crate::Error;
 
@@ -60,19 +58,6 @@ pub(super) fn outward(error: sqlx::Error) -> Error {
         Kind::NoRoom | Kind::Contended | Kind::Away | Kind::Broken => Error::Unavailable(error.to_string()),
         Kind::Operation => Error::Other(error.to_string()),
     }
-}
-
-/// The outcome of `call`, or that it took longer than it may.
-pub(super) async fn answered<T>(
-    patience: Duration,
-    call: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    timeout(patience, call).await.unwrap_or_else(|_| Err(silent()))
-}
-
-/// A database that does not answer.
-pub(super) fn silent() -> sqlx::Error {
-    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the database does not answer"))
 }
 
 /// A row that means nothing to this build.

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use kanat_database::pool::Settings;
 use sha2::{Digest, Sha256};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgPool};
 
 pub use crate::sqlite::Durability;
@@ -129,8 +130,8 @@ impl Connecting {
 
     /// As many connections for calls.
     pub fn calls(&self, connections: u32) -> Pool {
-        let pool = PgPoolOptions::new().max_connections(connections.max(1)).acquire_timeout(ACQUIRE_TIMEOUT);
-        Pool::new(pool, self.options.clone(), self.patience)
+        let (of, acquire_within, patience) = ("the message log", ACQUIRE_TIMEOUT, Some(self.patience));
+        Pool::new(self.options.clone(), Settings { of, connections, acquire_within, patience, setup: &[] })
     }
 }
 

@@ -8,7 +8,16 @@ use crate::workspace::Member;
 /// The rungs from the bottom. A crate depends on its own rung and on those below it.
 const LADDER: [&[&str]; 5] = [
     &["kanat-model", "kanat-proto", "kanat-json", "kanat-telemetry", "kanat-testing-postgres", "kanat-failpoint"],
-    &["kanat-mapping", "kanat-script", "kanat-catalog", "kanat-schema", "kanat-auth", "kanat-net", "kanat-plan-stream"],
+    &[
+        "kanat-mapping",
+        "kanat-script",
+        "kanat-catalog",
+        "kanat-schema",
+        "kanat-auth",
+        "kanat-net",
+        "kanat-plan-stream",
+        "kanat-database",
+    ],
     &["kanat-flow", "kanat-engine", "kanat-store", "kanat-message-log", "kanat-gateway"],
     &["kanat-control-plane", "kanat-data-plane"],
     &["kanat", "kanat-tests", "kanat-bench", "xtask"],

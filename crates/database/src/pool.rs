@@ -1,0 +1,192 @@
+//! Connections for many callers, in a pool that is left for a new one when it has answered nobody for too long.
+//!
+//! The driver asks a connection that comes back whether it still answers, and waits for that without an end: one that falls
+//! silent just then keeps its place until the kernel gives it up. When all places are such, only another pool helps.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::pool::PoolOptions;
+use sqlx::{Connection, Database, Executor};
+
+use crate::answered;
+
+/// A connection that was in use goes back when it has answered within that time; otherwise it ends.
+const RELEASE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How a database is connected to.
+pub type Connect<DB> = <<DB as Database>::Connection as Connection>::Options;
+
+/// A cheap handle.
+pub struct Pool<DB: Database> {
+    current: Arc<Mutex<sqlx::Pool<DB>>>,
+    options: PoolOptions<DB>,
+    connect: Connect<DB>,
+    settings: Settings,
+    unanswered: Unanswered,
+}
+
+/// What a pool is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Whose connections they are, for the log of the process, as in `the message log`.
+    pub of: &'static str,
+    /// Most connections at once.
+    pub connections: u32,
+    /// A call that finds no free connection for so long fails.
+    pub acquire_within: Duration,
+    /// The pool is left when nobody was answered for so long; `None` where no connection falls silent.
+    pub patience: Option<Duration>,
+    /// Statements that each new connection begins with.
+    pub setup: &'static [&'static str],
+}
+
+/// Since when callers ask for a connection and nobody gets one.
+#[derive(Debug, Clone, Default)]
+struct Unanswered(Arc<Mutex<Option<Instant>>>);
+
+impl<DB: Database> Pool<DB>
+where
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+{
+    /// Of connections made by `connect`, when they are asked for.
+    pub fn new(connect: Connect<DB>, settings: Settings) -> Self {
+        let unanswered = Unanswered::default();
+        let [connected, acquired, released] = [(); 3].map(|()| unanswered.clone());
+        let release_within = settings.patience.map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
+        let options = PoolOptions::<DB>::new()
+            .max_connections(settings.connections.max(1))
+            .acquire_timeout(settings.acquire_within)
+            .after_connect(move |connection, _| {
+                let connected = connected.clone();
+                Box::pin(async move {
+                    for statement in settings.setup {
+                        (&mut *connection).execute(*statement).await?;
+                    }
+                    connected.ends();
+                    Ok(())
+                })
+            })
+            .before_acquire(move |_, _| {
+                acquired.ends();
+                Box::pin(async { Ok(true) })
+            })
+            .after_release(move |connection, _| {
+                let released = released.clone();
+                Box::pin(async move {
+                    answered(release_within, connection.ping()).await?;
+                    released.ends();
+                    Ok(true)
+                })
+            });
+        let current = options.clone().connect_lazy_with(connect.clone());
+        Self { current: Arc::new(Mutex::new(current)), options, connect, settings, unanswered }
+    }
+
+    /// For a call that begins now.
+    pub fn current(&self) -> sqlx::Pool<DB> {
+        let mut current = lock(&self.current);
+        let Settings { of, patience, .. } = self.settings;
+        let is_of_no_use = patience.is_some_and(|patience| self.unanswered.for_longer_than(patience, Instant::now()));
+        if is_of_no_use && !current.is_closed() {
+            tracing::warn!("no connection of {of} answers any more: they are left, and new ones made");
+            *current = self.options.clone().connect_lazy_with(self.connect.clone());
+        }
+        current.clone()
+    }
+
+    /// Ends the connections, once they are idle.
+    pub async fn close(&self) {
+        let current = lock(&self.current).clone();
+        current.close().await;
+    }
+}
+
+impl Unanswered {
+    /// Notes that somebody asks `now`; gives whether nobody was answered for that long, and counts anew if so.
+    fn for_longer_than(&self, patience: Duration, now: Instant) -> bool {
+        let mut since = lock(&self.0);
+        let first = since.unwrap_or(now);
+        let is_longer = now.saturating_duration_since(first) > patience;
+        *since = Some(if is_longer { now } else { first });
+        is_longer
+    }
+
+    fn ends(&self) {
+        *lock(&self.0) = None;
+    }
+}
+
+impl<DB: Database> Clone for Pool<DB> {
+    fn clone(&self) -> Self {
+        Self {
+            current: Arc::clone(&self.current),
+            options: self.options.clone(),
+            connect: self.connect.clone(),
+            settings: self.settings,
+            unanswered: self.unanswered.clone(),
+        }
+    }
+}
+
+/// How to connect may be a secret.
+impl<DB: Database> fmt::Debug for Pool<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_testing_postgres::{Database as TestDatabase, Line};
+    use sqlx::Postgres;
+
+    use super::*;
+
+    #[test]
+    fn nobody_was_answered_for_long_when_those_who_ask_are_not() {
+        let (unanswered, begun) = (Unanswered::default(), Instant::now());
+        let asks = |seconds| unanswered.for_longer_than(Duration::from_secs(30), begun + Duration::from_secs(seconds));
+        assert!(!asks(0) && !asks(30));
+        unanswered.ends();
+        assert!(!asks(31), "somebody was");
+        assert!(!asks(61) && asks(62));
+        assert!(!asks(63) && !asks(92), "the new pool has its time too");
+        assert!(asks(93));
+    }
+
+    async fn ping(pool: &Pool<Postgres>) -> Result<(), sqlx::Error> {
+        pool.current().acquire().await?.ping().await
+    }
+
+    /// One place of two, and then the other.
+    #[tokio::test]
+    async fn a_pool_goes_on_with_the_places_that_it_has_and_is_left_when_it_has_none() {
+        let database = TestDatabase::fresh();
+        let line = Line::to(database.url());
+        let (connections, second) = (2, Duration::from_secs(1));
+        let settings =
+            Settings { of: "the test", connections, acquire_within: second, patience: Some(second), setup: &[] };
+        let pool: Pool<Postgres> = Pool::new(line.url().parse().unwrap(), settings);
+        let first = pool.current();
+        for left in [1, 0] {
+            line.fall_silent_on_the_way_back();
+            let mut connection = first.acquire().await.unwrap();
+            connection.begin().await.unwrap().commit().await.unwrap();
+            drop(connection);
+            while line.waits() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(ping(&pool).await.is_ok(), left > 0);
+        }
+        while ping(&pool).await.is_err() {}
+        assert!(first.acquire().await.is_err(), "its places are lost");
+        pool.close().await;
+        assert!(matches!(ping(&pool).await, Err(sqlx::Error::PoolClosed)));
+    }
+}
