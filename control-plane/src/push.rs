@@ -2,8 +2,9 @@
 //! rules are those of the node protocol (`proto/kanat/node/v1`); what plans mean is not known here.
 //!
 //! One [`feed`] per environment follows the store and keeps the current [`set`]; one [`session`] per connected node
-//! brings it, environment by environment, from what it holds to that set, as [`peer`] decides. Several control planes may
-//! work on one database: [`follow`] hears of what the others publish, and [`others`] of the nodes that they serve.
+//! brings it, environment by environment, from what it holds to that set, as [`peer`] decides; to a node of an older build, to
+//! what [`older`] makes of it. Several control planes may work on one database: [`follow`] hears of what the others publish, and
+//! [`others`] of the nodes that they serve.
 
 pub mod asking;
 pub mod export;
@@ -11,6 +12,7 @@ pub mod feed;
 pub mod follow;
 pub mod hub;
 pub mod nodes;
+pub mod older;
 pub mod others;
 pub mod peer;
 pub mod refusals;

@@ -28,6 +28,9 @@ use crate::wait::DEADLINE;
 /// The environment that they serve: the default one.
 const ENVIRONMENT: &str = "development";
 
+/// The build that they say to be.
+pub const SIMULATED: &str = "simulated";
+
 /// Who finds nobody tries again after this time. Real nodes come back less densely.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -209,7 +212,7 @@ impl Node {
         Hello {
             node_id: self.id.clone(),
             boot_id: format!("{}_boot", self.id),
-            build: "simulated".to_owned(),
+            build: SIMULATED.to_owned(),
             min_plan_schema: MIN_PLAN_SCHEMA,
             // As a build that knows no lookup tables in parts.
             max_plan_schema: MIN_PLAN_SCHEMA,

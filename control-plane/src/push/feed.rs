@@ -1,7 +1,7 @@
 //! The feed of one environment: reads from the store what was published, and keeps the current set for the sessions.
 //! The first change after a quiet time is read at once; those that follow closely are read together.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use kanat_model::id::EnvironmentId;
@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::hub::Hub;
+use super::older::Older;
 use super::set::Set;
 
 /// A burst has passed when nothing changed for this long.
@@ -26,6 +27,8 @@ pub struct Feed {
     environment: EnvironmentId,
     state: watch::Sender<State>,
     wanted: watch::Sender<Wanted>,
+    /// Held by those who need it.
+    older: Mutex<Weak<Older>>,
 }
 
 /// What the feed knows.
@@ -46,12 +49,22 @@ struct Wanted {
 
 impl Feed {
     pub fn new(environment: EnvironmentId) -> Self {
-        Self { environment, state: watch::Sender::default(), wanted: watch::Sender::default() }
+        Self { environment, state: watch::Sender::default(), wanted: watch::Sender::default(), older: Mutex::default() }
     }
 
     /// The current set, and how fresh it is.
     pub fn state(&self) -> State {
         self.state.borrow().clone()
+    }
+
+    /// The sets as older builds take them, one for all who hold it.
+    pub(super) fn older(&self) -> Arc<Older> {
+        let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
+        older.upgrade().unwrap_or_else(|| {
+            let begun = Arc::new(Older::default());
+            *older = Arc::downgrade(&begun);
+            begun
+        })
     }
 
     /// There is a newer generation.
@@ -93,8 +106,8 @@ impl Feed {
             let current = self.state().set;
             match hub.source.read(&self.environment, current.as_ref()).await {
                 Ok(read) => {
-                    if read.others_changed {
-                        hub.refusals.forget(&self.environment);
+                    if let Some(set) = read.set.as_ref().filter(|_| read.others_changed) {
+                        hub.refusals.forget(&self.environment, set.generation);
                     }
                     let changed = read.set.is_some();
                     self.state.send_modify(|state| {

@@ -12,15 +12,24 @@ use super::set::Entry;
 /// Refused resources by environment, resource id and build.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    environments: Mutex<HashMap<EnvironmentId, ByResource>>,
+    environments: Mutex<HashMap<EnvironmentId, Refused>>,
+}
+
+/// Those of one environment.
+#[derive(Debug, Default)]
+struct Refused {
+    /// What was refused of sets before this generation may not be refused of it.
+    since: u64,
+    resources: ByResource,
 }
 
 type ByResource = HashMap<String, HashMap<String, Refusal>>;
 
+/// What was refused, and why.
 #[derive(Debug, Clone)]
-struct Refusal {
-    hash: Hash,
-    message: String,
+pub struct Refusal {
+    pub hash: Hash,
+    pub message: String,
 }
 
 /// What is withheld from one build in one environment.
@@ -32,25 +41,33 @@ pub struct Withheld<'a> {
 }
 
 impl Refusals {
-    /// Notes that `build` refused this content of a resource.
-    pub fn note(&self, environment: &EnvironmentId, build: &str, resource_id: &str, hash: Hash, message: &str) {
-        let refusal = Refusal { hash, message: message.to_owned() };
+    /// Notes that `build` refused this content of a resource, in the set of that generation.
+    pub fn note(
+        &self,
+        (environment, generation): (&EnvironmentId, u64),
+        build: &str,
+        resource_id: &str,
+        refusal: Refusal,
+    ) {
         let mut environments = self.lock();
-        let resources = environments.entry(environment.clone()).or_default();
-        resources.entry(resource_id.to_owned()).or_default().insert(build.to_owned(), refusal);
+        let refused = environments.entry(environment.clone()).or_default();
+        if generation >= refused.since {
+            refused.resources.entry(resource_id.to_owned()).or_default().insert(build.to_owned(), refusal);
+        }
     }
 
-    /// Forgets what was refused in `environment`: what a flow lacked may have come.
-    pub fn forget(&self, environment: &EnvironmentId) {
-        self.lock().remove(environment);
+    /// Forgets what was refused in `environment` before `generation`: what a flow lacked may have come with it.
+    pub fn forget(&self, environment: &EnvironmentId, generation: u64) {
+        self.lock().insert(environment.clone(), Refused { since: generation, resources: ByResource::new() });
     }
 
     /// What is withheld from `build` in `environment`; refusals are few.
     pub fn withheld<'a>(&self, environment: &EnvironmentId, build: &'a str, schemas: Schemas) -> Withheld<'a> {
-        Withheld { build, schemas, resources: self.lock().get(environment).cloned().unwrap_or_default() }
+        let resources = self.lock().get(environment).map(|refused| refused.resources.clone());
+        Withheld { build, schemas, resources: resources.unwrap_or_default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, ByResource>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, Refused>> {
         self.environments.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -27,6 +27,7 @@ use super::asking::Observation;
 use super::hub::Hub;
 use super::nodes::{self, Node, Running, Seat};
 use super::peer::{Answered, Peer, Push, PushKind, Tables};
+use super::refusals::Refusal;
 use super::set::Set;
 use super::source::Environment;
 use super::written::Written;
@@ -73,12 +74,13 @@ impl Session {
         outbound: mpsc::Sender<Result<ControlMessage, Status>>,
     ) -> Result<Self, Status> {
         let (epoch, all) = environments(&hub).await?;
+        let schemas = Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema };
         line::check(&hello.environments, &all)?;
         let served = line::served(&hello.environments, all);
         let mut states: BTreeMap<_, _> = hello.states.into_iter().map(|s| (s.environment_id.clone(), s)).collect();
         let lines = served.iter().map(|environment| {
             let state = states.remove(environment.id.as_str());
-            (environment.id.clone(), Line::open(hub.feed(&environment.id), state))
+            (environment.id.clone(), Line::open(hub.feed(&environment.id), schemas, state))
         });
         let lines: BTreeMap<_, _> = lines.collect();
         let node = Node {
@@ -91,7 +93,6 @@ impl Session {
             in_flight: 0,
             environments: lines.keys().map(|id| (id.clone(), Running::default())).collect(),
         };
-        let schemas = Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema };
         let tables = if hello.takes_table_changes { Tables::ByEntries } else { Tables::Whole };
         let (named, welcome) = (hello.environments, Some(welcome(epoch, served)));
         let (answered, replaced) = (Arc::new(Notify::new()), CancellationToken::new());
@@ -199,8 +200,8 @@ impl Session {
         }
         self.lines.retain(|id, _| ids.contains(id));
         for id in &ids {
-            let hub = &self.hub;
-            self.lines.entry(id.clone()).or_insert_with(|| Line::open(hub.feed(id), None));
+            let (hub, schemas) = (&self.hub, self.schemas);
+            self.lines.entry(id.clone()).or_insert_with(|| Line::open(hub.feed(id), schemas, None));
         }
         seat.update(|node| {
             node.environments.retain(|id, _| ids.contains(id));
@@ -216,12 +217,17 @@ impl Session {
     async fn push(&mut self, seat: &Seat<'_>) -> Result<bool, End> {
         let mut pushes = Vec::new();
         for (environment, line) in &mut self.lines {
+            // What comes meanwhile, one push brings when this one is answered.
+            if line.peer.as_ref().is_some_and(Peer::waits) {
+                continue;
+            }
+            let Some(target) = line.target(&self.hub) else { continue };
             let withheld = self.hub.refusals.withheld(environment, &self.node.build, self.schemas);
-            if line.begin(self.schemas, self.tables) {
+            if line.begin(&target, self.tables) {
                 seat.update(|node| report::runs(node, environment, line.peer.as_ref(), &withheld));
             }
-            let (Some(peer), Some(set)) = (&mut line.peer, line.feed.state().set) else { continue };
-            if let Some(push) = peer.next(&set.taken_by(self.schemas), &withheld, self.nonce + 1) {
+            let Some(peer) = line.peer.as_mut().filter(|peer| !target.is_held_by(peer)) else { continue };
+            if let Some(push) = peer.next(&target.set, &withheld, self.nonce + 1) {
                 self.nonce += 1;
                 pushes.push((environment.clone(), push));
             }
@@ -335,9 +341,10 @@ impl Session {
         match answer(peer) {
             Answered::Applied { generation, refused } => {
                 tracing::debug!(node.id = %node, environment.id = %environment, generation, "node applied plans");
-                for (resource, hash, reason) in refused {
-                    tracing::warn!(node.id = %node, resource.id = resource, reason, "node refused a resource");
-                    self.hub.refusals.note(&environment, build, &resource, hash, &reason);
+                for (resource, hash, message) in refused {
+                    tracing::warn!(node.id = %node, resource.id = resource, reason = message, "node refused a resource");
+                    let refusal = Refusal { hash, message };
+                    self.hub.refusals.note((&environment, generation), build, &resource, refusal);
                 }
             }
             Answered::Refused(reason) => {

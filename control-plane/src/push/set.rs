@@ -1,5 +1,7 @@
 //! The set of resources that an environment's nodes run: what the store had published at one generation.
 
+mod unparted;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,6 +13,8 @@ use kanat_proto::node::v1::{Resource, TableChange};
 use kanat_proto::plan::v1::LookupTable;
 use prost::Message;
 
+pub use unparted::Unparted;
+
 /// One environment at one generation. Neighbouring generations share what did not change.
 #[derive(Debug)]
 pub struct Set {
@@ -21,8 +25,6 @@ pub struct Set {
     encoded: OnceLock<Encoded>,
     /// What builds run that lack the means for some of it, by their plan schemas.
     without: Mutex<Vec<(Schemas, Arc<Set>)>>,
-    /// What builds get that know no lookup tables in parts; none inside when there are no such tables.
-    unparted: OnceLock<Option<Arc<Set>>>,
 }
 
 /// A resource of the set, its secrets in the clear.
@@ -33,8 +35,6 @@ pub struct Entry {
     pub body: Bytes,
     /// Of a lookup table, the latest changes by entries that led here, oldest first.
     steps: Vec<Arc<TableChange>>,
-    /// Of a lookup table in parts, the same table whole, for builds that know no parts.
-    whole: OnceLock<Arc<Entry>>,
 }
 
 /// Changes of one lookup table that are kept, for nodes that are behind by a few.
@@ -66,8 +66,7 @@ impl Set {
     }
 
     fn of(epoch: EpochId, generation: u64, hash: SetHash, entries: Sharded<String, Arc<Entry>>) -> Self {
-        let (encoded, without, unparted) = (OnceLock::new(), Mutex::default(), OnceLock::new());
-        Self { epoch, generation, hash, entries, encoded, without, unparted }
+        Self { epoch, generation, hash, entries, encoded: OnceLock::new(), without: Mutex::default() }
     }
 
     /// The set after `changes`, at the cost of the changes.
@@ -95,26 +94,6 @@ impl Set {
             }
         }
         Self::of(self.epoch.clone(), generation, hash, entries)
-    }
-
-    /// The set as builds of those schemas take it: to those that know no lookup tables in parts, they are whole.
-    pub fn taken_by(self: &Arc<Self>, schemas: Schemas) -> Arc<Self> {
-        if schemas.max >= parts::SCHEMA {
-            return Arc::clone(self);
-        }
-        let unparted = self.unparted.get_or_init(|| {
-            let tables = self.iter().filter_map(|(id, entry)| Some((id, entry, entry.parted(id)?)));
-            let changes = tables.flat_map(|(id, entry, head)| {
-                let ids: Vec<_> = parts::resource_ids(&head.id, head.parts).collect();
-                // One that lacks a part stays as it is, and is withheld.
-                let whole = entry.whole(&head, ids.iter().map_while(|id| self.get(id)));
-                let gone = ids.into_iter().map(|id| (id, None));
-                whole.map(|whole| (id.to_owned(), Some(whole))).into_iter().chain(gone)
-            });
-            let changes: Vec<_> = changes.collect();
-            (!changes.is_empty()).then(|| Arc::new(self.with(self.generation, changes)))
-        });
-        Arc::clone(unparted.as_ref().unwrap_or(self))
     }
 
     /// The set without these resources, for which builds of those schemas lack the means; made once, however many nodes ask.
@@ -176,7 +155,7 @@ impl Set {
 impl Entry {
     pub fn new(body: Bytes) -> Self {
         let (hash, schema) = (Hash::of(&body), schema::of(&body));
-        Self { hash, schema, body, steps: Vec::new(), whole: OnceLock::new() }
+        Self { hash, schema, body, steps: Vec::new() }
     }
 
     /// The body that follows `former` under the id of a lookup table, with the way that leads to it.
@@ -184,11 +163,21 @@ impl Entry {
     pub fn of_table_after(former: &Self, resource_id: &str, body: Bytes) -> Self {
         let next = Self::new(body);
         let Some(step) = table::between(&former.body, &next.body) else { return next };
-        let (from_hash, hash) = (former.hash.to_vec(), next.hash.to_vec());
-        let step = TableChange { resource_id: resource_id.to_owned(), from_hash, hash, ..step };
-        let latest = &former.steps[former.steps.len().saturating_sub(STEPS - 1)..];
-        let steps = latest.iter().cloned().chain([Arc::new(step)]).collect();
-        Self { steps, ..next }
+        Self { steps: former.steps_to(resource_id, next.hash, step), ..next }
+    }
+
+    /// The lookup table of this id after that change by entries; `None` when it is not written as this build does it.
+    fn after(&self, resource_id: &str, change: TableChange) -> Option<Self> {
+        let body = Bytes::from(table::changed(&self.body, &change).ok()?);
+        let hash = Hash::of(&body);
+        Some(Self { hash, schema: self.schema, body, steps: self.steps_to(resource_id, hash, change) })
+    }
+
+    /// The ways that lead to the content with the hash `to`, the last of them by `change` from here.
+    fn steps_to(&self, resource_id: &str, to: Hash, change: TableChange) -> Vec<Arc<TableChange>> {
+        let (resource_id, from_hash, hash) = (resource_id.to_owned(), self.hash.to_vec(), to.to_vec());
+        let latest = &self.steps[self.steps.len().saturating_sub(STEPS - 1)..];
+        latest.iter().cloned().chain([Arc::new(TableChange { resource_id, from_hash, hash, ..change })]).collect()
     }
 
     /// The way from the content with the hash `running` to this one by entries of a lookup table, where it is known and
@@ -203,16 +192,6 @@ impl Entry {
     fn parted(&self, id: &str) -> Option<LookupTable> {
         let in_parts = self.schema == parts::SCHEMA && matches!(Kind::parse(id), Some((Kind::LookupTable, _)));
         in_parts.then(|| parts::read_head(&self.body))?
-    }
-
-    /// The table with its entries, of these parts; made once. `None` when one is missing, or none.
-    fn whole<'a>(&self, head: &LookupTable, parts: impl Iterator<Item = &'a Arc<Self>>) -> Option<Arc<Self>> {
-        if let Some(whole) = self.whole.get() {
-            return Some(Arc::clone(whole));
-        }
-        let parts: Vec<_> = parts.map(|part| part.body.as_ref()).collect();
-        let body = (parts.len() == head.parts as usize).then(|| parts::whole(head, parts).ok())??;
-        Some(Arc::clone(self.whole.get_or_init(|| Arc::new(Self::new(body.into())))))
     }
 
     pub fn to_resource(&self, id: &str) -> Resource {
@@ -280,46 +259,6 @@ mod tests {
         }
         let another = Entry::of_table_after(last, "lookup_table/lkp_1", Bytes::from_static(b"\xff"));
         assert_eq!(another.change_from(last.hash), None);
-    }
-
-    #[test]
-    fn a_build_that_knows_no_parts_gets_tables_whole() {
-        let rows = (0..500).map(|n| Row { key: format!("key {n:04}"), value: "x".repeat(10) }).collect();
-        let table = LookupTable {
-            id: "lkp_1".to_owned(),
-            name: "eu".to_owned(),
-            version: 4,
-            entries: rows,
-            ..LookupTable::default()
-        };
-        let head = parts::head(&LookupTable { parts: 5, text_bytes: 9, ..table.clone() });
-        let resources = || {
-            let own = ("lookup_table/lkp_1".to_owned(), Entry::new(head.clone().into()));
-            let parts = parts::split(table.clone(), 5).into_iter();
-            let parts =
-                parts.map(|part| (Kind::LookupPart.resource_id(&part.id), Entry::new(part.encode_to_vec().into())));
-            parts.chain([own, ("flow/1".to_owned(), entry("a"))])
-        };
-        let before = Arc::new(Set::new(EpochId::from("epoch_1"), 1, resources()));
-        let (newer, older) = (Schemas { min: 1, max: 2 }, Schemas { min: 1, max: 1 });
-        assert!(Arc::ptr_eq(&before.taken_by(newer), &before));
-
-        let whole = before.taken_by(older);
-        let ids: HashSet<_> = whole.iter().map(|(id, _)| id).collect();
-        assert_eq!(ids, HashSet::from(["flow/1", "lookup_table/lkp_1"]));
-        let made = whole.get("lookup_table/lkp_1").unwrap();
-        assert_eq!((made.body.as_ref(), made.schema), (table.encode_to_vec().as_slice(), 1));
-        assert_eq!(whole.hash, SetHash::of(whole.iter().map(|(id, entry)| (id, entry.hash))));
-
-        let after = Arc::new(before.changed(2, [("flow/1".to_owned(), Change::Upsert(entry("b")))])).taken_by(older);
-        assert!(
-            Arc::ptr_eq(after.get("lookup_table/lkp_1").unwrap(), made),
-            "made once for all generations that have it"
-        );
-        let left = Arc::new(Set::new(EpochId::from("epoch_1"), 3, resources().filter(|(id, _)| !id.ends_with("/5/3"))));
-        let left = left.taken_by(older);
-        assert_eq!(left.get("lookup_table/lkp_1").unwrap().schema, 2, "not without some of its entries");
-        assert!(Arc::ptr_eq(&left.taken_by(newer), &left));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The whole of push: a real store, the real service, and nodes that follow a script.
 
 mod node;
+mod refused;
 mod restored;
 mod silence;
 mod table;
@@ -242,16 +243,6 @@ async fn a_set_that_is_refused_as_a_whole_is_listed_until_another_is_taken() {
     control.put("flow/1", "b").await;
     node.take_delta().await;
     control.known(|nodes| rejected(&nodes[0]).is_empty()).await;
-}
-
-#[tokio::test]
-async fn what_a_flow_lacked_brings_it_again() {
-    let control = Control::start().await;
-    let mut node = control.up_to_date().await;
-    control.put("flow/1", "needs ci_1").await;
-    node.refuse("flow/1", "connector instance \"ci_1\" is not in the set").await;
-    control.put("connector_instance/ci_1", "{}").await;
-    assert_eq!(ids(&node.take_delta().await.upserts), ["connector_instance/ci_1", "flow/1"]);
 }
 
 #[tokio::test]

@@ -53,6 +53,12 @@ pub fn part_id(table: &str, parts: u32, part: u32) -> String {
     format!("{table}/{parts}/{part}")
 }
 
+/// The table that the part with this [`part_id`] is of; `None` when it is no such id.
+pub fn table_of(part_id: &str) -> Option<&str> {
+    let mut from_the_end = part_id.rsplitn(3, '/').skip(2);
+    from_the_end.next()
+}
+
 /// The resource ids of all parts of a table.
 pub fn resource_ids(table: &str, parts: u32) -> impl Iterator<Item = String> {
     (0..parts).map(move |part| Kind::LookupPart.resource_id(part_id(table, parts, part)))
@@ -124,6 +130,8 @@ mod tests {
         assert!(sizes.clone().all(|size| (400..600).contains(&size)), "{:?}", sizes.collect::<Vec<_>>());
         let ids: Vec<_> = parts.iter().map(|part| Kind::LookupPart.resource_id(&part.id)).collect();
         assert_eq!(ids, resource_ids("lkp_1", 20).collect::<Vec<_>>());
+        assert!(parts.iter().all(|part| table_of(&part.id) == Some("lkp_1")));
+        assert_eq!((table_of("lkp_1"), table_of("lkp_1/20")), (None, None));
         let bodies: Vec<_> = parts.iter().map(Message::encode_to_vec).collect();
         assert_eq!(whole(&head, bodies.iter().map(Vec::as_slice)), Ok(table.encode_to_vec()));
         assert_eq!(whole(&head, [b"\xff".as_slice()]), Err(Unreadable));

@@ -10,10 +10,14 @@ use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::{Hash, Kind, SetHash, Sharded};
 use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
 use kanat_script::{Adapter, Scripts};
+use prost::Message;
 
 use super::snapshot::Flow;
 use super::table::{Part, Table};
 use crate::published::{Api, Host, Key, Keys, Routes};
+
+/// Bytes that a message spends on each of its repeated fields beside what they say: a tag and a length.
+const OF_EACH: usize = 4;
 
 /// One environment at one generation. Neighbouring generations share what did not change.
 #[derive(Clone)]
@@ -124,11 +128,23 @@ impl Environment {
         }
     }
 
-    /// Which set this is, with the hash of every resource.
-    pub(super) fn full_state(&self) -> EnvironmentState {
-        let resources =
-            self.resources.iter().map(|(id, held)| ResourceHash { id: id.clone(), hash: held.hash.to_vec() });
-        EnvironmentState { resources: resources.collect(), ..self.state() }
+    /// Which set this is, with the hash of every resource where these take up no more of `room`, in bytes, than is left of it.
+    pub(super) fn full_state(&self, room: &mut usize) -> EnvironmentState {
+        let mut state = self.state();
+        let mut left = *room;
+        for (id, held) in self.resources.iter() {
+            let resource = ResourceHash { id: id.clone(), hash: held.hash.to_vec() };
+            let size = resource.encoded_len() + OF_EACH;
+            if left < size {
+                // Part of them would say that the node lacks the others.
+                state.resources = Vec::new();
+                return state;
+            }
+            left -= size;
+            state.resources.push(resource);
+        }
+        *room = left;
+        state
     }
 
     /// Every resource as it came, in no order.

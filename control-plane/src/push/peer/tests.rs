@@ -7,7 +7,7 @@ use kanat_proto::node::v1::{Rejection, ResourceHash};
 use kanat_proto::plan::v1::Head;
 use prost::Message;
 
-use super::super::refusals::Refusals;
+use super::super::refusals::{Refusal, Refusals};
 use super::super::set::{Change, Entry};
 use super::*;
 
@@ -70,6 +70,23 @@ fn a_node_that_holds_nothing_gets_a_snapshot() {
     assert_eq!(push.set_hash, set.hash);
     assert_eq!(peer.acked(&ack(&push)), applied(3));
     assert_eq!(next(&mut peer, &set, 2).map(|push| push.nonce), None);
+}
+
+/// It holds so much that naming it would not fit into a message.
+#[test]
+fn a_node_that_says_only_which_set_it_holds_goes_on_from_it_or_gets_a_snapshot() {
+    let first = set(3, &[("flow/1", "a"), ("flow/2", "b")]);
+    let unnamed = EnvironmentState { resources: Vec::new(), ..state(3, &[("flow/1", "a"), ("flow/2", "b")]) };
+    let mut peer = Peer::new(Some(&unnamed), &first);
+    assert_eq!(next(&mut peer, &first, 1).map(|push| push.nonce), None);
+    let second = put(&first, "flow/1", "a2");
+    assert_eq!(delta(&next(&mut peer, &second, 2).unwrap()), (vec!["flow/1"], vec![]));
+
+    let mut behind = Peer::new(Some(&unnamed), &second);
+    assert!(is_snapshot(&next(&mut behind, &second, 1).unwrap()));
+    let other = EnvironmentState { epoch: "epoch_2".to_owned(), ..unnamed };
+    let mut of_another_database = Peer::new(Some(&other), &first);
+    assert!(is_snapshot(&next(&mut of_another_database, &first, 1).unwrap()));
 }
 
 #[test]
@@ -161,7 +178,8 @@ fn a_refused_resource_is_withheld_until_it_changes() {
         Nack { nonce: 1, generation: 3, set_hash: running.to_vec(), rejections: vec![rejection], ..Nack::default() };
     let refused = vec![("flow/1".to_owned(), refused, "no such transform".to_owned())];
     assert_eq!(peer.nacked(&nack), Answered::Applied { generation: 3, refused });
-    refusals.note(&environment, "1.0.0", "flow/1", Hash::of(b"bad"), "no such transform");
+    let refusal = Refusal { hash: Hash::of(b"bad"), message: "no such transform".to_owned() };
+    refusals.note((&environment, 3), "1.0.0", "flow/1", refusal);
     assert_eq!((peer.set_hash(), push.set_hash), (Some(running), bad.hash));
 
     // It is not sent again, also not with the next change, whose set hash knows what the node runs instead.
@@ -180,7 +198,7 @@ fn a_refused_resource_is_withheld_until_it_changes() {
     assert_eq!(delta(&push), (vec!["flow/1"], vec![]));
     assert_eq!(push.set_hash, mended.hash);
     assert!(!refusals.withheld(&environment, "1.1.0", schema::OWN).contains("flow/1", &entry("bad")));
-    refusals.forget(&environment);
+    refusals.forget(&environment, 4);
     assert!(!refusals.withheld(&environment, "1.0.0", schema::OWN).contains("flow/1", &entry("bad")));
 }
 

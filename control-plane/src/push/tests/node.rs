@@ -240,7 +240,13 @@ impl Node {
     /// Takes a delta in but for one resource, and says so.
     pub async fn refuse(&mut self, id: &str, message: &str) -> Delta {
         let delta = self.delta().await;
-        self.work_in(&delta, Some(id));
+        self.refuse_of(&delta, id, message).await;
+        delta
+    }
+
+    /// The same of a delta that came before.
+    pub async fn refuse_of(&mut self, delta: &Delta, id: &str, message: &str) {
+        self.work_in(delta, Some(id));
         let refused = delta.upserts.iter().find(|resource| resource.id == id).expect("it was sent");
         let rejection = Rejection {
             resource_id: id.to_owned(),
@@ -256,7 +262,6 @@ impl Node {
             rejections: vec![rejection],
         };
         self.say(Out::Nack(nack)).await;
-        delta
     }
 
     pub async fn ack(&self, nonce: u64, environment_id: &str, generation: u64) {

@@ -74,3 +74,17 @@ fn a_flow_waits_for_the_adapter_that_it_names() {
     let together = applied(&empty(), vec![flow("adp_1"), adapter("adp_1", "a", "target")], &[]);
     assert!(together.rejections.is_empty() && together.flows.len() == 1, "{:?}", together.rejections);
 }
+
+#[test]
+fn a_set_that_is_too_large_to_be_named_is_told_by_its_hash_alone() {
+    let adapters = vec![adapter("adp_1", "a", "transform"), adapter("adp_2", "b", "source")];
+    let environment = applied(&empty(), adapters, &[]).environment;
+    let mut enough = 1_000;
+    let named = environment.full_state(&mut enough);
+    assert_eq!((named.resources.len(), &named.set_hash), (2, &environment.set_hash.to_vec()));
+    assert!(named.encoded_len() <= 1_000 - enough + 200, "what it took of the room is what it takes");
+    let mut little = 60;
+    let unnamed = environment.full_state(&mut little);
+    assert_eq!((unnamed.resources.len(), little), (0, 60), "not even a part of them");
+    assert_eq!((unnamed.generation, unnamed.set_hash), (named.generation, named.set_hash));
+}

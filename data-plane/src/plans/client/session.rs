@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, EpochId};
 use kanat_plan_stream::snapshot::Assembly;
-use kanat_plan_stream::{HEARTBEAT, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SILENCE};
+use kanat_plan_stream::{HEARTBEAT, MAX_MESSAGE_BYTES, MIN_PLAN_SCHEMA, PLAN_SCHEMA, SILENCE};
 use kanat_proto::node::v1::control_message::Kind as In;
 use kanat_proto::node::v1::node_message::Kind as Out;
 use kanat_proto::node::v1::plan_service_client::PlanServiceClient;
@@ -23,6 +23,10 @@ use super::{Client, left_behind};
 use crate::plans::apply::{self, Applied, Change};
 use crate::plans::environment::Environment;
 use crate::plans::versions;
+
+/// What a hello names of what the node holds. A node that holds more says only which set it is: if that is still the one
+/// to be run, nothing is sent, and else all of it.
+const STATES_BYTES: usize = MAX_MESSAGE_BYTES / 2;
 
 /// Answers that wait to be taken by the transport.
 const QUEUE: usize = 16;
@@ -114,6 +118,9 @@ struct Session<'c> {
 impl Session<'_> {
     fn hello(&self) -> Hello {
         let options = &self.client.options;
+        let mut room = STATES_BYTES;
+        let states =
+            self.client.plans.load().environments().map(|environment| environment.full_state(&mut room)).collect();
         Hello {
             node_id: options.node_id.to_string(),
             boot_id: options.boot_id.to_string(),
@@ -123,7 +130,7 @@ impl Session<'_> {
             address: options.address.clone(),
             environments: options.environments.clone(),
             takes_table_changes: true,
-            states: self.client.plans.load().environments().map(|environment| environment.full_state()).collect(),
+            states,
         }
     }
 

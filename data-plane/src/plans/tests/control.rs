@@ -9,8 +9,8 @@ use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::plan_service_server::{PlanService, PlanServiceServer};
 use kanat_proto::node::v1::{
-    ControlMessage, Delta, Environment, Hello, NodeMessage, Resource, SnapshotBegin, SnapshotChunk, SnapshotEnd,
-    TableChange, Welcome,
+    ControlMessage, Delta, Environment, Hello, NodeMessage, ObservedRequest, Resource, SnapshotBegin, SnapshotChunk,
+    SnapshotEnd, TableChange, Welcome,
 };
 use kanat_proto::plan::v1::trigger::Kind as TriggerKind;
 use kanat_proto::plan::v1::{
@@ -176,6 +176,12 @@ impl Stream {
             }
             other => panic!("a nack was expected: {other:?}"),
         }
+    }
+
+    /// Asks what it has observed, and waits for the answer: it has heard all that was said before.
+    pub async fn asked(&mut self, nonce: u64) {
+        self.say(Out::ObservedRequest(ObservedRequest { nonce })).await;
+        while !matches!(self.answer().await, In::Observed(observed) if observed.nonce == nonce) {}
     }
 
     pub async fn say(&self, kind: Out) {

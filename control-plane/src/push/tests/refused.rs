@@ -1,0 +1,33 @@
+//! What nodes refuse, and what they lacked for it.
+
+use super::*;
+
+/// Builds of which the one knows lookup tables in parts, and the other does not.
+const SCHEMAS: [u32; 2] = [2, 1];
+
+#[tokio::test]
+async fn what_a_flow_lacked_brings_it_again() {
+    for max_plan_schema in SCHEMAS {
+        let control = Control::start().await;
+        let mut node = control.connect(Hello { max_plan_schema, ..control.hello("node_1") }).await;
+        node.take_snapshot().await;
+        control.put("flow/1", "needs ci_1").await;
+        node.refuse("flow/1", "connector instance \"ci_1\" is not in the set").await;
+        control.put("connector_instance/ci_1", "{}").await;
+        assert_eq!(ids(&node.take_delta().await.upserts), ["connector_instance/ci_1", "flow/1"]);
+    }
+}
+
+#[tokio::test]
+async fn what_it_lacked_and_came_before_it_was_refused_brings_it_again_too() {
+    for max_plan_schema in SCHEMAS {
+        let control = Control::start().await;
+        let mut node = control.connect(Hello { max_plan_schema, ..control.hello("node_1") }).await;
+        node.take_snapshot().await;
+        control.put("flow/1", "needs ci_1").await;
+        let delta = node.delta().await;
+        control.read(control.put("connector_instance/ci_1", "{}").await).await;
+        node.refuse_of(&delta, "flow/1", "connector instance \"ci_1\" is not in the set").await;
+        assert_eq!(ids(&node.take_delta().await.upserts), ["connector_instance/ci_1", "flow/1"]);
+    }
+}
