@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::param::page_size;
-use rustix::process::{Resource, Rlimit, nice, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::limits::Limits;
@@ -18,8 +18,6 @@ use crate::wire::{Answer, LARGEST, Outcome, Request};
 
 /// The command of the binary that is a worker.
 pub const COMMAND: &str = "adapter-worker";
-/// The service itself comes first.
-const NICE: i32 = 5;
 /// Memory of the process beside what the engine counts, and for frames.
 const BESIDE: u64 = 768 << 20;
 
@@ -41,8 +39,8 @@ pub(crate) fn arguments(limits: Limits) -> [String; 2] {
 }
 
 /// Gives up what the worker does not need. What the system refuses to take is kept: the other bounds hold all the same.
+/// Its turn on a core is not given up: code that loops would have its time so late that it were told as starved.
 fn confine(limits: Limits) {
-    let _ = nice(NICE);
     // An allocator may have set aside a lot of what it never uses.
     let memory = (limits.memory as u64).saturating_mul(2).saturating_add(BESIDE).saturating_add(set_aside());
     let bounds = [

@@ -8,6 +8,13 @@
   const apply = Reflect.apply;
   const slice = String.prototype.slice;
   const wellFormed = String.prototype.toWellFormed;
+  const Weak = WeakRef;
+  const { deref } = Weak.prototype;
+  let witness;
+  // What the engine makes an error for the want of memory after: where there is none, it gives up before it collects.
+  let mould;
+  const { create } = Object;
+  const lack = InternalError.prototype;
 
   for (const name of ["eval", "Function", "WeakRef", "FinalizationRegistry", "performance", "queueMicrotask"]) {
     delete globalThis[name];
@@ -51,5 +58,13 @@
       return output instanceof Promise ? output : written(output, infinite);
     },
     written,
+    // The engine comes to what holds only itself when it collects, which it was told to do once memory is nearly used up.
+    watch() {
+      const ring = {};
+      ring.ring = ring;
+      mould ??= create(lack);
+      witness = new Weak(ring);
+    },
+    filled: () => witness === undefined || apply(deref, witness, []) === undefined,
   };
 })

@@ -152,6 +152,19 @@ fn errors_name_line_and_column() {
     );
     assert_eq!(thrown("const transform = () => { throw 'text' }"), "the adapter threw \"text\"");
     assert_eq!(thrown("const transform = () => { throw { code: 7 } }"), "the adapter threw {\"code\":7}");
+    for (thing, told) in
+        [("null", "null"), ("undefined", "undefined"), ("5", "5"), ("input.none", "undefined"), ("[]", "[]")]
+    {
+        assert_eq!(
+            thrown(&format!("const transform = (input) => {{ throw {thing} }}")),
+            format!("the adapter threw {told}")
+        );
+        let late = thrown(&format!("const transform = async (input) => {{ await 1; throw {thing} }}"));
+        assert_eq!(late, format!("the adapter threw {told}"));
+    }
+    let busy =
+        "let all = []; for (let i = 0; i < 5e4; i++) { const ring = { i }; ring.ring = ring; all.push(ring) } all = 0;";
+    assert_eq!(thrown(&format!("const transform = () => {{ {busy} throw null }}")), "the adapter threw null");
     assert_eq!(thrown("const transform = async () => { throw new Error('late') }"), "line 1, column 33: Error: late");
     assert_eq!(
         thrown("const transform = () => new Promise(() => {})"),
@@ -178,6 +191,7 @@ fn code_that_does_not_run_is_refused_with_its_place() {
     assert!(failure.message.starts_with("SyntaxError"), "{failure}");
     assert_eq!(refused("const a = 1").message, "the code has no function transform(input, context)");
     assert_eq!(refused("const transform = 1").message, "the code has no function transform(input, context)");
+    assert_eq!(refused("throw null; function transform() {}").message, "the adapter threw null");
     assert_eq!(refused("").position, None);
     assert_eq!(refused("let a;\nmissing();\nfunction transform() {}").position, Some(Position { line: 2, column: 1 }));
     refused("}); globalThis.leak = 1; (function () { function transform() {}");
@@ -219,6 +233,23 @@ fn endless_code_is_stopped_and_the_next_message_runs() {
         ("async function transform(input) { if (input.bad) for (;;) await null; return 1 }", Kind::Time),
         (
             "function transform(input) { if (input.bad) { const all = []; for (;;) all.push(new Array(1000).fill(0)); } return 1 }",
+            Kind::Memory,
+        ),
+        ("function transform(input) { if (input.bad) { let a; for (;;) a = { a }; } return 1 }", Kind::Memory),
+        (
+            "function transform(input) { if (input.bad) { const a = []; for (;;) a.push(() => a); } return 1 }",
+            Kind::Memory,
+        ),
+        (
+            "function transform(input) { if (input.bad) { const a = []; for (;;) a.push(`${a.length}`); } return 1 }",
+            Kind::Memory,
+        ),
+        (
+            "function transform(input) { if (input.bad) { const a = new Map(); for (;;) a.set(a.size, 1.5); } return 1 }",
+            Kind::Memory,
+        ),
+        (
+            "function transform(input) { const a = []; const f = () => { for (;;) a.push({}); }; if (input.bad) try { f(); } catch (e) { throw e } return 1 }",
             Kind::Memory,
         ),
         ("function transform(input) { if (input.bad) { let s = 'x'; for (;;) s += s; } return 1 }", Kind::Thrown),

@@ -39,6 +39,8 @@ pub(super) struct World {
     call: Persistent<Function<'static>>,
     /// Lines above the code.
     above: u32,
+    /// It is for one message.
+    is_fresh: bool,
     bare: Bare,
 }
 
@@ -59,6 +61,9 @@ struct Tools {
     call: Persistent<Function<'static>>,
     made: Persistent<Function<'static>>,
     written: Persistent<Function<'static>>,
+    /// Looks from now on whether memory is nearly used up; says whether it was, or nobody looked.
+    watch: Persistent<Function<'static>>,
+    filled: Persistent<Function<'static>>,
 }
 
 impl Bare {
@@ -77,11 +82,27 @@ impl Bare {
         let logs = Rc::new(RefCell::new(Vec::new()));
         let tools = context.with(|ctx| {
             let tools = prelude(&ctx, &logs).catch(&ctx);
-            let tools = tools.map_err(|caught| failure(caught, &clock, Source { code: "", above: 0 }, limits))?;
+            let tools =
+                tools.map_err(|caught| failure(caught, &clock, Source { code: "", above: 0 }, limits, || true))?;
             let keep = |name: &str| tools.get(name).map(|tool: Function| Persistent::save(&ctx, tool)).map_err(broken);
-            Ok(Tools { call: keep("call")?, made: keep("made")?, written: keep("written")? })
+            let [call, made, written] = [keep("call")?, keep("made")?, keep("written")?];
+            Ok(Tools { call, made, written, watch: keep("watch")?, filled: keep("filled")? })
         })?;
         Ok(Self { tools, context, runtime, clock, logs, limits })
+    }
+
+    /// Looks whether memory is nearly used up, in a world for one message: what it leaves to be collected goes with it.
+    fn watch(&self) {
+        self.runtime.set_gc_threshold(self.limits.memory / 8 * 7);
+        // Where that fails, nobody looks.
+        let _ = self.context.with(|ctx| self.tools.watch.clone().restore(&ctx)?.call::<_, ()>(()));
+    }
+
+    /// Whether it was; if nobody looked, it may have been.
+    fn was_filled(&self, ctx: &Ctx<'_>) -> bool {
+        let filled = self.tools.filled.clone().restore(ctx).and_then(|filled| filled.call(()));
+        // No memory for the question is an answer.
+        filled.catch(ctx).unwrap_or(true)
     }
 }
 
@@ -89,6 +110,7 @@ impl World {
     /// A world for one message. Errors when the code does not run, or defines no `transform`.
     pub fn fresh(bare: Bare, allowed: Duration, code: &str) -> Result<Self, Failure> {
         let call = bare.tools.call.clone();
+        bare.watch();
         Self::new(bare, allowed, call, Source { code, above: 0 }, |ctx| {
             eval::<Value>(ctx, code, position::FILE)?;
             eval::<Value>(ctx, "typeof transform === 'function' ? transform : undefined", OURS)
@@ -114,7 +136,8 @@ impl World {
         bare.clock.start(allowed);
         let made = bare.context.with(|ctx| {
             let made = load(&ctx).catch(&ctx);
-            let made = made.map_err(|caught| failure(caught, &bare.clock, source, bare.limits))?;
+            let made =
+                made.map_err(|caught| failure(caught, &bare.clock, source, bare.limits, || bare.was_filled(&ctx)))?;
             let function = made.into_function();
             function
                 .map(|function| Persistent::save(&ctx, function))
@@ -124,12 +147,15 @@ impl World {
             Kind::Thrown => Failure { kind: Kind::Code, ..failure },
             Kind::Code | Kind::Time | Kind::Memory | Kind::Unavailable => failure,
         })?;
-        Ok(Self { code, call, above: source.above, bare })
+        Ok(Self { code, call, above: source.above, is_fresh: source.above == 0, bare })
     }
 
     /// Runs the code, which is `code`, on input and context. Gives JSON, nothing for undefined.
     pub fn run(&mut self, code: &str, [input, context]: [&str; 2], infinite: bool, allowed: Duration) -> Ran {
         let (bare, source) = (&self.bare, Source { code, above: self.above });
+        if self.is_fresh {
+            bare.watch();
+        }
         bare.clock.start(allowed);
         bare.logs.borrow_mut().clear();
         let outcome = bare.context.with(|ctx| {
@@ -142,7 +168,9 @@ impl World {
                 let settled: Value = promise.finish()?;
                 text(bare.tools.written.clone().restore(&ctx)?.call((settled, infinite))?)
             };
-            run().catch(&ctx).map_err(|caught| failure(caught, &bare.clock, source, bare.limits))
+            run()
+                .catch(&ctx)
+                .map_err(|caught| failure(caught, &bare.clock, source, bare.limits, || bare.was_filled(&ctx)))
         });
         (std::mem::take(&mut *bare.logs.borrow_mut()), outcome)
     }
@@ -215,7 +243,13 @@ fn classes<'js>(object: &Object<'js>) -> Vec<String> {
 }
 
 /// What went wrong, in words; with the place in the code where that is known.
-fn failure(caught: CaughtError<'_>, clock: &Clock, source: Source<'_>, limits: Limits) -> Failure {
+fn failure(
+    caught: CaughtError<'_>,
+    clock: &Clock,
+    source: Source<'_>,
+    limits: Limits,
+    was_filled: impl FnOnce() -> bool,
+) -> Failure {
     let out_of_time = || Failure::new(Kind::Time, "the adapter used up its time");
     if clock.was_stopped() {
         let place = match &caught {
@@ -249,8 +283,8 @@ fn failure(caught: CaughtError<'_>, clock: &Clock, source: Source<'_>, limits: L
             }
             Failure { position, ..Failure::new(Kind::Thrown, cut(message)) }
         }
-        // The engine throws null when there is no memory left for an error.
-        CaughtError::Value(value) if value.is_null() => out_of_memory(),
+        // The engine throws null when there is no memory left for an error. Code may throw it, too.
+        CaughtError::Value(value) if value.is_null() && was_filled() => out_of_memory(),
         CaughtError::Value(value) => {
             let shown = value.ctx().json_stringify(value.clone()).ok().flatten();
             // To be shown is a call of the code, too.
