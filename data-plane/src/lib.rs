@@ -7,6 +7,7 @@
 mod delivery;
 mod error;
 mod ingress;
+mod limit;
 mod monitor;
 mod node;
 mod observed;

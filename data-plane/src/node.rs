@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_auth::Sealer;
-use kanat_message_log::MessageLog;
+use kanat_message_log::{MessageLog, Quotas};
 use kanat_model::id::{BootId, NodeId};
 use kanat_net::outbound;
 use kanat_proto::node::v1::Load;
@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::ingress::Admission;
+use crate::limit::Limiter;
 use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
 use crate::plans::{self, PlanClient, Plans};
 use crate::poll::Poller;
-use crate::published::{Issuers, Limiter};
+use crate::published::Issuers;
 use crate::service::{Service, Shared};
 
 /// Requests that one target is sent at once, and messages in memory behind them.
@@ -91,7 +92,9 @@ impl DataPlane {
         let plans = Plans::new(Arc::clone(&log));
         let issuers = Issuers::new(outbound.clone());
         let polled = outbound.with_max_response(options.poll_answer);
-        let pipeline = Pipeline::new(&pipeline_options(&options), Arc::clone(&log), plans.clone(), outbound);
+        let limiter = Arc::new(Limiter::new(Arc::clone(&log) as Arc<dyn Quotas>, options.node_id.clone()));
+        let (bounds, own_log) = (pipeline_options(&options), Arc::clone(&log));
+        let pipeline = Pipeline::new(&bounds, own_log, plans.clone(), outbound, Arc::clone(&limiter));
         let poller = Poller {
             log: Arc::clone(&log),
             plans: plans.clone(),
@@ -101,7 +104,6 @@ impl DataPlane {
             spill: options.data_dir.clone(),
             build: options.build.clone(),
         };
-        let limiter = Arc::new(Limiter::new(Arc::clone(&log), options.node_id.clone()));
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
         let client = plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;

@@ -28,6 +28,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::limit::Limiter;
 use crate::plans::{Flow, Plans};
 pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun};
 use behind::Behind;
@@ -87,7 +88,13 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub fn new(options: &Options, log: Arc<dyn MessageLog>, plans: Plans, outbound: outbound::Client) -> Arc<Self> {
+    pub fn new(
+        options: &Options,
+        log: Arc<dyn MessageLog>,
+        plans: Plans,
+        outbound: outbound::Client,
+        limiter: Arc<Limiter>,
+    ) -> Arc<Self> {
         let limits = Limits { in_flight: options.in_flight, queued: options.queued };
         let agent = format!("kanat/{}", options.build);
         let memory = Budget::new(options.memory);
@@ -98,7 +105,7 @@ impl Pipeline {
             outbound,
             lanes: Lanes::new(limits, Arc::clone(&memory)),
             adapters: Pool::new(options.adapters.clone()),
-            bounds: Arc::new(Bounds::new(options.in_flight, draining.clone())),
+            bounds: Arc::new(Bounds::new(options.in_flight, draining.clone(), limiter)),
             memory,
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),

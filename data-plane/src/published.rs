@@ -8,12 +8,12 @@ mod cors;
 mod host;
 mod input;
 mod keys;
-mod limit;
 mod oauth2;
 mod path;
 mod repeat;
 mod route;
 mod routes;
+mod standing;
 mod wait;
 
 use http::request::Parts;
@@ -27,16 +27,15 @@ use tokio::time::Instant;
 pub(crate) use api::Api;
 pub(crate) use host::{Host, Hosts};
 pub(crate) use keys::{Key, Keys};
-pub(crate) use limit::Limiter;
 pub(crate) use oauth2::Issuers;
 pub(crate) use routes::Routes;
 
 use crate::error::Refusal;
 use crate::ingress::{receive, webhook};
+use crate::limit::Standing;
 use crate::pipeline::Accepted;
 use crate::plans::{Runnable, Snapshot};
 use crate::service::Shared;
-use limit::Standing;
 use repeat::Sent;
 use route::{Route, Target};
 

@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Refusal;
 use crate::ingress::{Admission, webhook};
+use crate::limit::Limiter;
 use crate::pipeline::Pipeline;
 use crate::plans::Plans;
-use crate::published::{self, Issuers, Limiter};
+use crate::published::{self, Issuers};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_LIMIT: usize = 128;

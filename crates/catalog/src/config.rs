@@ -167,14 +167,14 @@ fn common() -> [(String, Value); 6] {
             "requests_per_second".to_owned(),
             json!({
                 "type": "number", "exclusiveMinimum": 0, "maximum": 100_000,
-                "description": "Calls a second, over all flows; the provider's own limit when it is left out.",
+                "description": "Calls a second, of all flows on all nodes together; the provider's own limit when it is left out.",
             }),
         ),
         (
             "concurrency".to_owned(),
             json!({
                 "type": "integer", "minimum": 1, "maximum": 1000,
-                "description": "Calls at the same time, over all flows.",
+                "description": "Calls that each node makes at the same time, of all its flows.",
             }),
         ),
         (

@@ -107,6 +107,7 @@ macro_rules! message_log_contract {
             adds_up_how_often_keys_were_used
             counts_on_after_a_reopening
             knows_how_many_nodes_there_are
+            forgets_connectors_that_nobody_calls
             tells_how_polls_stand_and_forgets_them
             refuses_writes_after_it_was_closed
         }

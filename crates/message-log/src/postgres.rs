@@ -194,6 +194,10 @@ async fn claim(workers: PgPool, context: Arc<Context>, claim: Claim, reply: Repl
 
 #[async_trait::async_trait]
 impl Quotas for PostgresLog {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
         if exchange.asks.is_empty() {
             return self.ask(quota::look(&self.readers.current()), outward).await;

@@ -1,7 +1,9 @@
-//! What all nodes together know of the limits of consumer keys: how much of a key's bucket each of them holds, how much
-//! of a day's limit is spent, and how often the key was used. How the limits hold is in [`ledger`].
+//! What all nodes together know of the limits of consumer keys and of connectors: how much of a key's bucket each of them
+//! holds, how much of a day's limit is spent, and how often the key was used. How the limits hold is in [`ledger`].
 
+mod key;
 pub mod ledger;
+mod rate;
 
 use std::time::Duration;
 
@@ -10,23 +12,32 @@ use kanat_model::id::{BootId, ConsumerKeyId, NodeId};
 
 use crate::Error;
 
+pub use key::Key;
+pub use rate::{Period, Rate};
+
 /// Tokens are counted in millionths.
 pub const TOKEN: u64 = 1_000_000;
 
 /// A share of a bucket is its holder's for so long after it was asked for; a holder that is silent loses it.
 pub const LEASE: Duration = Duration::from_secs(3);
 
+/// A connector that nobody called for so long has a full bucket, whatever its rate, and need not be remembered.
+pub(crate) const CONNECTORS_KEPT: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+
 /// Most keys of one exchange: it is one transaction, and messages are not to wait for a long one.
 pub const MOST_ASKS: usize = 500;
 
-/// The limits of consumer keys, as far as nodes have to agree on them.
+/// Limits of keys, as far as nodes have to agree on them.
 #[async_trait::async_trait]
 pub trait Quotas: Send + Sync {
+    /// Whether other processes may use the same log. One that is alone need not ask it.
+    fn is_shared(&self) -> bool;
+
     /// Takes back what a node no longer needs, gives what it asks for as far as it is there, and adds up what was used:
     /// all of it or nothing. One without asks only tells how many nodes there are.
     async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error>;
 
-    /// How often these keys were used; those that never were are left out.
+    /// How often these consumer keys were used; those that never were are left out.
     async fn key_usage(&self, keys: &[ConsumerKeyId]) -> Result<Vec<KeyUsage>, Error>;
 }
 
@@ -47,9 +58,9 @@ pub struct Exchange {
 /// What a node gives back and asks for of one key.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    pub key: ConsumerKeyId,
-    /// Calls per second, which is also the size of the bucket; 0 for no limit.
-    pub per_second: u32,
+    pub key: Key,
+    /// How the bucket is filled, which is also its size.
+    pub rate: Rate,
     /// Calls per UTC day; 0 for no limit.
     pub per_day: u64,
     /// Calls that wait to be let in, and how many of them bring a token of the node's own.
@@ -74,10 +85,10 @@ pub struct Ask {
 
 impl Ask {
     /// Asks nothing of a key.
-    pub fn new(key: ConsumerKeyId, per_second: u32, per_day: u64) -> Self {
+    pub fn new(key: impl Into<Key>, rate: Rate, per_day: u64) -> Self {
         Self {
-            key,
-            per_second,
+            key: key.into(),
+            rate,
             per_day,
             calls: 0,
             own: 0,

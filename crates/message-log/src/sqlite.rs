@@ -124,6 +124,11 @@ fn connect(path: &Path, options: &Options) -> Result<Opened, Error> {
 
 #[async_trait::async_trait]
 impl Quotas for SqliteLog {
+    /// Its file is locked.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     async fn exchange(&self, exchange: &Exchange) -> Result<Exchanged, Error> {
         if exchange.asks.is_empty() {
             return quota::look(&self.reader).await;

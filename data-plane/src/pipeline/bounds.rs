@@ -1,11 +1,13 @@
-//! What each connector is given by all flows of this node together: so many calls at once, so many a second, and none while
-//! its breaker is open. Waiting here is no attempt.
+//! What each connector is given by all flows together: so many calls a second over all nodes, and of each node so many at
+//! once, and none while its breaker is open. Waiting here is no attempt.
 //!
 //! A call waits in place for its turn, which holds up the lane that its message is in and no other. An open breaker is not
 //! waited for: the message goes back into the log until the breaker lets one try.
 
 mod breaker;
-mod rate;
+mod line;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +19,10 @@ use kanat_telemetry::metrics;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::limit::Limiter;
 pub(crate) use breaker::Verdict;
 use breaker::{Answer, Breaker, Rules, Turn};
-use rate::Rate;
+use line::Line;
 
 /// A connector that says nothing of its breaker: one that has failed at everything for a while.
 const USUAL: Rules = Rules { failures: 20, over: Duration::from_secs(10), pause: Duration::from_secs(5) };
@@ -33,6 +36,7 @@ pub(crate) struct Bounds {
     concurrency: usize,
     /// Nobody waits any more.
     stopping: CancellationToken,
+    limiter: Arc<Limiter>,
     instances: Mutex<HashMap<String, Arc<Bound>>>,
 }
 
@@ -40,7 +44,7 @@ pub(crate) struct Bounds {
 struct Bound {
     limits: Limits,
     places: Arc<Semaphore>,
-    rate: Mutex<Option<Rate>>,
+    line: Arc<Line>,
     breaker: Arc<Mutex<Breaker>>,
 }
 
@@ -67,8 +71,8 @@ pub(crate) enum Outlook {
 }
 
 impl Bounds {
-    pub fn new(concurrency: usize, stopping: CancellationToken) -> Self {
-        Self { concurrency, stopping, instances: Mutex::default() }
+    pub fn new(concurrency: usize, stopping: CancellationToken, limiter: Arc<Limiter>) -> Self {
+        Self { concurrency, stopping, limiter, instances: Mutex::default() }
     }
 
     /// Waits for the turn of one call.
@@ -82,13 +86,8 @@ impl Bounds {
         let turn = async {
             let in_line = bound.places.available_permits() == 0;
             let place = Arc::clone(&bound.places).acquire_owned().await;
-            let wait = lock(&bound.rate).as_mut().map(|rate| rate.take(Instant::now()));
-            let wait = wait.filter(|wait| !wait.is_zero());
-            if in_line || wait.is_some() {
+            if bound.line.turn().await || in_line {
                 metrics().connector_waits("turn");
-            }
-            if let Some(wait) = wait {
-                tokio::time::sleep(wait).await;
             }
             place
         };
@@ -134,6 +133,9 @@ impl Bounds {
         // What it learned of the connector stands when its limits change.
         let breaker = former.map_or_else(|| Arc::new(Mutex::new(Breaker::new(USUAL))), |f| Arc::clone(&f.breaker));
         lock(&breaker).set_rules(rules(limits));
+        let new_line = || Arc::new(Line::new(Arc::clone(&self.limiter), instance.id()));
+        let line = former.map_or_else(new_line, |former| Arc::clone(&former.line));
+        line.set_rate(limits.requests_per_second);
         if instances.len() >= PRUNE_AT && instances.len().is_power_of_two() {
             instances.retain(|_, bound| Arc::strong_count(bound) > 1 || !lock(&bound.breaker).is_closed());
         }
@@ -142,7 +144,7 @@ impl Bounds {
         let bound = Arc::new(Bound {
             limits,
             places: Arc::new(Semaphore::new(concurrency.min(Semaphore::MAX_PERMITS))),
-            rate: Mutex::new(limits.requests_per_second.map(Rate::new)),
+            line,
             breaker,
         });
         instances.insert(instance.id().to_owned(), Arc::clone(&bound));
@@ -192,51 +194,4 @@ fn rules(limits: Limits) -> Rules {
 /// A panic elsewhere leaves counters that are still right.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn instance(config: &str) -> Instance {
-        Instance::new("ci_1", "erp", "http", &format!(r#"{{"base_url":"https://erp.example"{config}}}"#)).unwrap()
-    }
-
-    fn bounds() -> Bounds {
-        Bounds::new(64, CancellationToken::new())
-    }
-
-    #[tokio::test]
-    async fn no_more_calls_at_once_than_the_instance_takes() {
-        let (bounds, erp) = (bounds(), instance(r#","concurrency":2"#));
-        let first = bounds.enter(&erp).await.unwrap();
-        let _second = bounds.enter(&erp).await.unwrap();
-        let mut third = Box::pin(bounds.enter(&erp));
-        assert!(futures::poll!(&mut third).is_pending());
-        first.judge(Verdict::Well);
-        assert!(third.await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn calls_beyond_the_rate_wait_for_their_turn_and_a_stop_ends_the_wait() {
-        let (bounds, erp) = (bounds(), instance(r#","requests_per_second":1"#));
-        drop(bounds.enter(&erp).await.unwrap());
-        let mut second = Box::pin(bounds.enter(&erp));
-        assert!(futures::poll!(&mut second).is_pending());
-        bounds.stopping.cancel();
-        assert_eq!(second.await.err(), Some(NotNow(Duration::ZERO)));
-    }
-
-    #[tokio::test]
-    async fn an_open_breaker_turns_away_and_survives_a_change_of_limits() {
-        let (bounds, erp) = (bounds(), instance(r#","breaker_failures":2,"breaker_seconds":60"#));
-        for _ in 0..2 {
-            assert_eq!(bounds.outlook(["ci_1"].into_iter()), Outlook::Any);
-            bounds.enter(&erp).await.unwrap().judge(Verdict::Ill);
-        }
-        assert!(bounds.enter(&erp).await.is_err());
-        assert_eq!(bounds.outlook(["ci_2", "ci_1"].into_iter()), Outlook::None);
-        assert_eq!(bounds.outlook(["ci_2"].into_iter()), Outlook::Any);
-        assert!(bounds.enter(&instance(r#","concurrency":5"#)).await.is_err());
-    }
 }

@@ -8,10 +8,10 @@ use kanat_model::Timestamp;
 
 use super::api::Auth;
 use super::keys::{Key, Refused, bearer};
-use super::limit::{Limited, Limiter, Standing};
 use super::oauth2::{self, Issuers, Subject};
 use super::route::Target;
 use crate::error::Refusal;
+use crate::limit::{Limited, Limiter, Standing};
 
 /// Who a call is from.
 pub(crate) enum Caller {

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use kanat_auth::consumer_key;
+use kanat_message_log::quota;
 use kanat_model::Timestamp;
 use kanat_model::id::ConsumerKeyId;
 use kanat_plan_stream::Sharded;
 use kanat_proto::plan::v1::ConsumerKey;
 use sha2::{Digest, Sha256};
 
-use super::limit::Limits;
+use crate::limit::Limits;
 
 /// A consumer's key for one published API.
 #[derive(Debug)]
 pub(crate) struct Key {
-    pub id: ConsumerKeyId,
+    pub id: quota::Key,
     pub api_id: String,
     pub consumer: String,
     pub limits: Limits,
@@ -45,10 +46,10 @@ impl Key {
     pub fn compile(plan: ConsumerKey) -> Result<Self, String> {
         let sha256 = plan.sha256.as_slice().try_into().map_err(|_| "a key's hash has 32 bytes".to_owned())?;
         Ok(Self {
-            id: ConsumerKeyId::new(plan.id),
+            id: ConsumerKeyId::new(plan.id).into(),
             api_id: plan.api_id,
             consumer: plan.consumer,
-            limits: Limits { per_second: plan.rate_limit_per_second, per_day: plan.daily_limit },
+            limits: Limits::of_key(plan.rate_limit_per_second, plan.daily_limit),
             sha256,
             expires_at: (plan.expires_at != 0).then(|| Timestamp::from_millis(plan.expires_at)),
             suspended: plan.suspended,

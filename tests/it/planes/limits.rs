@@ -1,6 +1,7 @@
-//! Limits and the end of consumer keys at three nodes that share one PostgreSQL, while their control plane is stopped, and
-//! while the database stands still.
+//! Limits and the end of consumer keys, and the rate of a connector, at three nodes that share one PostgreSQL, while their
+//! control plane is stopped, and while the database stands still.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kanat_model::Timestamp;
@@ -8,7 +9,8 @@ use kanat_testing_postgres::{Cluster, Durability, Programs};
 use kanat_tests::calls::Calls;
 use kanat_tests::rest::text;
 use kanat_tests::split::{Split, TestProcess};
-use kanat_tests::{Rest, until};
+use kanat_tests::target::ok;
+use kanat_tests::{FakeTarget, Rest, until};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -28,6 +30,13 @@ const STILL: Duration = Duration::from_secs(6);
 const DAILY: usize = 12;
 
 const ORDERS: &str = "/v1/orders";
+
+/// Calls a second that a connector takes, and messages for it at each node: more than it takes in that time.
+const RATE: u32 = 20;
+const WAITING: usize = 230;
+
+/// A call is counted before it is seen to arrive, by a machine that has much to do so long before at most.
+const ON_THE_WAY: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_without_their_database() {
@@ -51,6 +60,7 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
     let new = control.api.post(&rotate, &json!({"gracePeriod": "8s"})).await.expect(200);
     let ends = key(&control, &keys, &old).await["expiresAt"].clone();
     let ends = Timestamp::parse(&text(&ends)).unwrap();
+    let (rated, webhook) = Rated::deployed(&control).await;
     control.kill().await;
 
     // A day's calls are as many as they are, whichever node is asked, and a node that comes again does not count anew.
@@ -67,11 +77,14 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
     nodes[2].becomes_ready().await;
     assert_eq!(of_day.make_one(&consumer(&nodes[2], &daily), ORDERS).await, 429);
 
-    let (consumers, end) = (at(&nodes, &busy), Instant::now() + Duration::from_secs(SECONDS));
-    let (mut calls, graces) = tokio::join!(
+    let (consumers, begun) = (at(&nodes, &busy), Instant::now());
+    let end = begun + Duration::from_secs(SECONDS);
+    let (mut calls, graces, ()) = tokio::join!(
         Calls::make(&consumers, ORDERS, TRIED, end),
         futures::future::join_all(nodes.iter().map(|node| grace_ends(node, &old, &new, ends))),
+        wait_for_their_turn(&nodes, &webhook),
     );
+    rated.was_used(begun, end);
     let (had, of) = (calls.admitted.len(), calls.had_at_most(LIMIT));
     println!(
         "limit {LIMIT}/s, 3 nodes, {SECONDS} s: {had} calls let in of {of}, {} refused, {} at most in a second; \
@@ -88,12 +101,64 @@ async fn three_nodes_keep_limits_and_graces_without_their_control_plane_and_with
     assert!(!away.admitted.is_empty() && !away.refused.is_empty());
     calls.add(away);
     calls.are_within(LIMIT);
+    rated.arrived().are_within(RATE);
 
     // What was let in is what was counted, no more and no less.
     control.restart().await;
     for (key, calls) in [(&busy, &calls), (&daily, &of_day)] {
         is_counted(&control, &keys, key, calls).await;
     }
+}
+
+/// A target that counts what it is sent, by all nodes, through a connector with a rate.
+struct Rated {
+    _target: FakeTarget,
+    arrivals: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Rated {
+    /// The target and the path of the webhook of a flow to it.
+    async fn deployed(control: &TestProcess) -> (Self, String) {
+        let arrivals = Arc::new(Mutex::new(Vec::new()));
+        let arrived = Arc::clone(&arrivals);
+        let target = FakeTarget::scripted(move |_, _| {
+            arrived.lock().unwrap().push(Instant::now());
+            ok()
+        });
+        let target = target.await;
+        let config = json!({"base_url": target.url(), "auth": "none", "requests_per_second": RATE});
+        let body = json!({"catalogId": "http", "name": "rated", "config": config});
+        control.api.post("/api/v1/connectors/instances", &body).await.expect(201);
+        let flow = "flow: rated\nversion: 1\nsource: {trigger: webhook}\ntarget: {connector: rated, endpoint: /in, method: POST}\n";
+        let (_, webhook) = control.api.deployed(flow).await;
+        (Self { _target: target, arrivals }, webhook)
+    }
+
+    /// Each arrival with the time in which it was counted.
+    fn arrived(&self) -> Calls {
+        let arrivals = self.arrivals.lock().unwrap();
+        let admitted = arrivals.iter().map(|at| (at.checked_sub(ON_THE_WAY).unwrap(), *at)).collect();
+        Calls { admitted, ..Calls::default() }
+    }
+
+    fn was_used(&self, begun: Instant, end: Instant) {
+        let calls = self.arrived();
+        calls.are_within(RATE);
+        let of = (end - begun).as_secs_f64() * f64::from(RATE);
+        let (had, most) = (calls.admitted.len(), calls.most_in_a_second());
+        println!("rate {RATE}/s, 3 nodes: {had} calls arrived of {of}, {most} at most in half a second");
+        assert!(had as f64 >= of * 0.8, "{had} of {of}");
+    }
+}
+
+/// Gives each node as many messages as wait for the connector for all of the time.
+async fn wait_for_their_turn(nodes: &[TestProcess; 3], webhook: &str) {
+    let posts = nodes.iter().map(async |node| {
+        for n in 0..WAITING {
+            node.api.webhook(&format!("{}{webhook}", node.base), &json!({ "n": n })).await;
+        }
+    });
+    futures::future::join_all(posts).await;
 }
 
 async fn made(control: &TestProcess, keys: &str, body: Value) -> Value {

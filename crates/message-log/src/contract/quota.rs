@@ -1,14 +1,14 @@
-//! Promises about the limits of consumer keys.
+//! Promises about the limits of keys.
 
 use std::time::Duration;
 
 use futures::future::join_all;
 use kanat_model::Timestamp;
-use kanat_model::id::ConsumerKeyId;
+use kanat_model::id::{ConsumerKeyId, InstanceId};
 
 use super::Harness;
 use super::subject::Subject;
-use crate::quota::TOKEN;
+use crate::quota::{Key, Rate, TOKEN};
 use crate::{Ask, Exchange, Exchanged, Gain};
 
 fn exchange(subject: &Subject, turn: i64, asks: Vec<Ask>) -> Exchange {
@@ -30,7 +30,7 @@ async fn gain(subject: &Subject, turn: i64, ask: Ask) -> Gain {
 
 /// Calls of a key, of which so many a day are let in.
 fn calls(key: &ConsumerKeyId, per_day: u64, calls: u32) -> Ask {
-    Ask { calls, wanted: Some(0), ..Ask::new(key.clone(), 0, per_day) }
+    Ask { calls, wanted: Some(0), ..Ask::new(key.clone(), Rate::NONE, per_day) }
 }
 
 pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
@@ -52,7 +52,7 @@ pub async fn never_lets_in_more_than_a_key_allows(harness: &dyn Harness) {
 pub async fn gives_the_bucket_of_a_key_to_one_that_is_alone_and_shares_it_among_many(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let key = ConsumerKeyId::generate();
-    let ask = |held, wanted| Ask { held, wanted, ..Ask::new(key.clone(), 10, 0) };
+    let ask = |held, wanted| Ask { held, wanted, ..Ask::new(key.clone(), Rate::per_second(10), 0) };
     let alone = gain(&subject, 1, Ask { calls: 1, ..ask(0, Some(1)) }).await;
     assert_eq!((alone.admitted, alone.share, alone.tokens), (1, 10, 9 * TOKEN));
     let other = subject.beside().await;
@@ -87,7 +87,7 @@ pub async fn adds_up_how_often_keys_were_used(harness: &dyn Harness) {
     let used = |key: &ConsumerKeyId, used, at| Ask {
         used,
         last_used_at: Some(Timestamp::from_millis(at)),
-        ..Ask::new(key.clone(), 0, 0)
+        ..Ask::new(key.clone(), Rate::NONE, 0)
     };
     gains(&subject, 1, vec![used(&key, 5, 2_000), used(&unlimited, 1, 1_000)]).await;
     gains(&other, 1, vec![used(&key, 7, 1_500)]).await;
@@ -125,5 +125,24 @@ pub async fn knows_how_many_nodes_there_are(harness: &dyn Harness) {
     assert_eq!(nodes().await, 2);
     subject.log.hand_back(&other.boot).await.expect("it is taken");
     assert_eq!(nodes().await, 1);
+    subject.close().await;
+}
+
+pub async fn forgets_connectors_that_nobody_calls(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    let (idle, busy, key) = (InstanceId::generate(), InstanceId::generate(), ConsumerKeyId::generate());
+    let long_ago = Some(Timestamp::now().before(Duration::from_secs(3 * 24 * 60 * 60)));
+    let call =
+        |key: Key, last_used_at| Ask { calls: 1, wanted: None, last_used_at, ..Ask::new(key, Rate::of(0.01), 0) };
+    let calls = || {
+        [(idle.clone().into(), long_ago), (busy.clone().into(), Some(Timestamp::now())), (key.clone().into(), long_ago)]
+            .map(|(key, at)| call(key, at))
+            .to_vec()
+    };
+    let admitted = |gains: Vec<Gain>| gains.iter().map(|gain| gain.admitted).collect::<Vec<_>>();
+    assert_eq!(admitted(gains(&subject, 1, calls()).await), [1, 1, 1]);
+    assert_eq!(admitted(gains(&subject, 2, calls()).await), [0, 0, 0]);
+    subject.log.retain(Timestamp::from_millis(0)).await.expect("it is taken");
+    assert_eq!(admitted(gains(&subject, 3, calls()).await), [1, 0, 0], "a bucket that is not known is full");
     subject.close().await;
 }

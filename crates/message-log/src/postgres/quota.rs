@@ -1,4 +1,4 @@
-//! The limits of consumer keys: one row a key, locked in the order of the keys while its ledger is worked on.
+//! Limits of keys: one row a key, locked in the order of the keys while its ledger is worked on.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use sqlx::{PgConnection, PgPool, Row};
 use super::append::each;
 use super::claim::database_now;
 use super::text::text;
+use crate::quota::CONNECTORS_KEPT;
 use crate::quota::ledger::{Asker, Ledger};
 use crate::{Ask, Exchange, Exchanged, Gain, KeyUsage};
 
@@ -24,6 +25,10 @@ pub(super) const TURN: &str = concat!(
 );
 
 const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < $1";
+
+/// Those of connectors, by what their ids begin with.
+pub(super) const DROP_CONNECTORS: &str = "
+DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at < $1";
 
 /// After the locks were waited for, so that no instant is counted twice.
 const NOW_AND_NODES: &str =
@@ -50,7 +55,8 @@ pub(super) async fn exchange(workers: &PgPool, exchange: &Exchange) -> Result<Ex
     let keys = each(&exchange.asks, |ask| text(ask.key.as_str()));
     let mut tx = workers.begin().await?;
     let mut ledgers = lock(&mut tx, &keys).await?;
-    if ledgers.len() < keys.len() {
+    // Once, unless one is dropped again in between.
+    while ledgers.len() < keys.len() {
         tx.rollback().await?;
         sqlx::query(MAKE).bind(&keys).execute(workers).await?;
         tx = workers.begin().await?;
@@ -69,7 +75,7 @@ pub(super) async fn exchange(workers: &PgPool, exchange: &Exchange) -> Result<Ex
         .zip(&keys)
         .map(|(ask, key)| {
             let kept = ledgers.remove(key.as_ref()).unwrap_or_default();
-            let mut ledger = Ledger::read(&kept, ask.per_second, now);
+            let mut ledger = Ledger::read(&kept, ask.rate, now);
             let gain = ledger.exchange(ask, asker);
             (gain, ledger.write())
         })
@@ -127,7 +133,9 @@ pub(super) async fn usage(readers: &PgPool, keys: &[ConsumerKeyId]) -> Result<Ve
     found.collect()
 }
 
-pub(super) async fn drop_turns(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
+/// Drops what need not be known any more.
+pub(super) async fn forget(workers: &PgPool, now: Timestamp) -> Result<(), sqlx::Error> {
     sqlx::query(DROP_TURNS).bind(now.before(TURNS_KEPT).as_millis()).execute(workers).await?;
+    sqlx::query(DROP_CONNECTORS).bind(now.before(CONNECTORS_KEPT).as_millis()).execute(workers).await?;
     Ok(())
 }

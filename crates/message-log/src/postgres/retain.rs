@@ -61,7 +61,7 @@ pub(super) async fn retain(workers: &PgPool, space: LockSpace, older_than: Times
     let dropped = drop_days(workers, space, older_than).await.map_err(outward)?;
     drop_keys(workers, begun).await.map_err(outward)?;
     plan::drop_unused(workers, older_than.min(begun)).await.map_err(outward)?;
-    quota::drop_turns(workers, begun).await.map_err(outward)?;
+    quota::forget(workers, begun).await.map_err(outward)?;
     Ok(dropped)
 }
 

@@ -4,7 +4,7 @@
 //! tokens: a node that holds a share of k has a bucket of k tokens that gains k in a second, and the store keeps what
 //! nobody holds, by the same rule. Shares always add up to n, and a token changes hands but is never made by it. So all
 //! buckets together never hold more than n, gain n in a second, and let at most n × (t + 1) calls pass in t seconds,
-//! however the shares move. Who is silent for [`LEASE`] holds nothing any more; its tokens are gone, its share refills.
+//! however the shares move. Limits that are no whole number have another period than a second, and are the same else. Who is silent for [`LEASE`] holds nothing any more; its tokens are gone, its share refills.
 //!
 //! A day's calls are counted when they are given out, so that those of a node that dies count as made.
 
@@ -14,7 +14,7 @@ use kanat_model::Timestamp;
 use kanat_model::id::{BootId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Gain, LEASE, TOKEN};
+use super::{Ask, Gain, LEASE, Period, Rate, TOKEN};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -28,11 +28,14 @@ const CLOCK_SLACK_MS: i64 = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// The limit per second that the shares add up to.
+    /// The limit that the shares add up to, and the period in which as much comes in.
     limit: u32,
+    period: Period,
     /// What nobody holds, in millionths, as of `at` by the store's clock.
     tokens: u64,
     at: i64,
+    /// What came in beyond whole millionths, in parts of the period.
+    rest: u64,
     leases: Vec<Lease>,
     /// The day, counted from 1970, and how many of its calls are given out.
     day: i64,
@@ -64,18 +67,19 @@ pub struct Asker<'a> {
 
 impl Ledger {
     /// A key that was not used before: its bucket is full.
-    pub fn new(per_second: u32, now: Timestamp) -> Self {
-        Self { limit: per_second, tokens: full(per_second), at: now.as_millis(), ..Self::default() }
+    pub fn new(rate: Rate, now: Timestamp) -> Self {
+        let (limit, period) = (rate.calls, rate.period);
+        Self { limit, period, tokens: full(limit), at: now.as_millis(), ..Self::default() }
     }
 
     /// The ledger that a store has kept; a new one when it has none. One that cannot be read begins with nothing.
-    pub fn read(text: &str, per_second: u32, now: Timestamp) -> Self {
+    pub fn read(text: &str, rate: Rate, now: Timestamp) -> Self {
         if text.is_empty() {
-            return Self::new(per_second, now);
+            return Self::new(rate, now);
         }
         serde_json::from_str(text).unwrap_or_else(|error| {
             tracing::error!(%error, "what is known of a key's limits cannot be read, and begins anew");
-            Self { tokens: 0, ..Self::new(per_second, now) }
+            Self { tokens: 0, ..Self::new(rate, now) }
         })
     }
 
@@ -88,13 +92,13 @@ impl Ledger {
     /// Gives and takes.
     pub fn exchange(&mut self, ask: &Ask, asker: Asker<'_>) -> Gain {
         let now = self.roll(asker);
-        self.change_limit(ask.per_second);
+        self.change_limit(ask.rate);
         self.take_back(ask, asker.owner);
         let day_left = self.day_left(ask, now);
         let own = u64::from(ask.own);
-        let by_tokens = if ask.per_second == 0 { u64::MAX } else { self.tokens / TOKEN + own };
+        let by_tokens = if ask.rate.calls == 0 { u64::MAX } else { self.tokens / TOKEN + own };
         let admitted = u64::from(ask.calls).min(by_tokens).min(day_left.unwrap_or(u64::MAX));
-        if ask.per_second > 0 {
+        if ask.rate.calls > 0 {
             self.tokens -= admitted.saturating_sub(own) * TOKEN;
         }
         let (share, tokens, target) = self.divide(ask, asker, now);
@@ -143,7 +147,10 @@ impl Ledger {
     fn refill(&mut self, until: i64, held: u32) {
         let elapsed = u64::try_from(until - self.at).unwrap_or(0);
         let pool = self.pool().saturating_sub(held);
-        let gained = elapsed.saturating_mul(u64::from(pool)).saturating_mul(TOKEN / 1_000);
+        let all = u128::from(elapsed) * u128::from(pool) * u128::from(TOKEN) * 1_000 + u128::from(self.rest);
+        let period = u128::from(self.period.as_micros());
+        let gained = u64::try_from(all / period).unwrap_or(u64::MAX);
+        self.rest = u64::try_from(all % period).unwrap_or(0);
         // What it has beyond its size it never had a right to.
         self.tokens = self.tokens.saturating_add(gained).min(full(pool));
         self.at = self.at.max(until);
@@ -155,8 +162,11 @@ impl Ledger {
     }
 
     /// Shares beyond a lower limit come back with the next word of their holders.
-    fn change_limit(&mut self, limit: u32) {
-        self.limit = limit;
+    fn change_limit(&mut self, rate: Rate) {
+        if self.period != rate.period {
+            (self.period, self.rest) = (rate.period, 0);
+        }
+        self.limit = rate.calls;
         self.tokens = self.tokens.min(full(self.pool()));
     }
 
@@ -215,8 +225,9 @@ impl Ledger {
 
     fn next_token(&self) -> Option<Duration> {
         let missing = TOKEN.saturating_sub(self.tokens);
-        let per_ms = u64::from(self.pool()) * (TOKEN / 1_000);
-        (per_ms > 0).then(|| Duration::from_millis(missing.div_ceil(per_ms)))
+        let left = self.period.until(missing, self.pool(), 1)?;
+        // The clock here has no finer steps.
+        Some(Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)))
     }
 }
 

@@ -56,9 +56,7 @@ pub(super) enum Work {
         before: Timestamp,
     },
     Exchange(Box<Exchange>),
-    DropTurns {
-        older_than: Timestamp,
-    },
+    ForgetQuotas,
     ForgetPoll(FlowId),
     /// Finished messages from one seq to another.
     DropMessages {
@@ -178,7 +176,7 @@ impl Work {
             | Self::ClaimPoll(_)
             | Self::ForgetRecords { .. }
             | Self::Exchange(_)
-            | Self::DropTurns { .. }
+            | Self::ForgetQuotas
             | Self::ForgetPoll(_)
             | Self::Retry { .. }
             | Self::Discard { .. }

@@ -1,4 +1,4 @@
-//! The limits of consumer keys: one row a key.
+//! Limits of keys: one row a key.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use sqlx::{Row, SqlitePool};
 
 use super::operation::Effect;
 use super::transaction::Transaction;
+use crate::quota::CONNECTORS_KEPT;
 use crate::quota::ledger::{Asker, Ledger};
 use crate::{Ask, Error, Exchange, Exchanged, Gain, KeyUsage};
 
@@ -20,6 +21,10 @@ INSERT INTO quota_turns (owner, turn, at) VALUES (?1, ?2, ?3)
 ON CONFLICT (owner) DO UPDATE SET turn = excluded.turn, at = excluded.at WHERE quota_turns.turn < excluded.turn";
 
 const DROP_TURNS: &str = "DELETE FROM quota_turns WHERE at < ?";
+
+/// Those of connectors, by what their ids begin with.
+pub(super) const DROP_CONNECTORS: &str = "
+DELETE FROM quotas WHERE key_id >= 'ci_' AND key_id < 'ci`' AND last_used_at > 0 AND last_used_at < ?";
 
 const NODES: &str = "SELECT count(*) FROM leases WHERE expires_at > ?";
 
@@ -48,7 +53,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
 fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Result<Gain> {
     let key = ask.key.as_str();
     let kept: Option<String> = tx.conn.prepare_cached(LEDGER)?.query_row([key], |row| row.get(0)).optional()?;
-    let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.per_second, asker.now);
+    let mut ledger = Ledger::read(&kept.unwrap_or_default(), ask.rate, asker.now);
     let gain = ledger.exchange(ask, asker);
     let used = i64::try_from(ask.used).unwrap_or(i64::MAX);
     let last_used_at = ask.last_used_at.map_or(0, Timestamp::as_millis);
@@ -76,12 +81,9 @@ pub(super) async fn usage(reader: &SqlitePool, keys: &[ConsumerKeyId]) -> Result
     found.collect()
 }
 
-/// What is older need not be kept.
-pub(super) fn forgotten(now: Timestamp) -> Timestamp {
-    now.before(TURNS_KEPT)
-}
-
-pub(super) fn drop_turns(tx: &Transaction<'_, '_>, older_than: Timestamp) -> rusqlite::Result<Effect> {
-    let dropped = tx.execute(DROP_TURNS, params![older_than.as_millis()])?;
-    Ok(Effect::Count(dropped as u64))
+/// Drops what need not be known any more.
+pub(super) fn forget(tx: &Transaction<'_, '_>) -> rusqlite::Result<Effect> {
+    let turns = tx.execute(DROP_TURNS, params![tx.now.before(TURNS_KEPT).as_millis()])?;
+    let connectors = tx.execute(DROP_CONNECTORS, params![tx.now.before(CONNECTORS_KEPT).as_millis()])?;
+    Ok(Effect::Count((turns + connectors) as u64))
 }

@@ -5,9 +5,9 @@ use rusqlite::params;
 use sqlx::{Row, SqlitePool};
 
 use super::operation::{Effect, Work};
+use super::plan;
 use super::queue::{Queue, unexpected};
 use super::transaction::Transaction;
-use super::{plan, quota};
 use crate::Error;
 
 /// Messages looked at in one transaction.
@@ -55,7 +55,7 @@ pub(super) async fn retain(reader: &SqlitePool, queue: &Queue, older_than: Times
     for (flow_id, version) in plan::unused(reader, older_than.min(begun)).await? {
         queue.submit(Work::DropPlan { flow_id, version, checked_at: begun }).await?;
     }
-    queue.submit(Work::DropTurns { older_than: quota::forgotten(begun) }).await?;
+    queue.submit(Work::ForgetQuotas).await?;
     give_back(reader, queue).await?;
     Ok(dropped)
 }

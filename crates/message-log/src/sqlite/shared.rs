@@ -108,7 +108,7 @@ impl Work {
             | Self::NoteRecords { .. }
             | Self::ForgetRecords { .. }
             | Self::Exchange(_)
-            | Self::DropTurns { .. }
+            | Self::ForgetQuotas
             | Self::ForgetPoll(_)
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }

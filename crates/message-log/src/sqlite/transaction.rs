@@ -114,7 +114,7 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
         Work::NoteRecords { flow_id, records } => poll::note(tx, flow_id, records),
         Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
         Work::Exchange(exchange) => quota::exchange(tx, exchange),
-        Work::DropTurns { older_than } => quota::drop_turns(tx, *older_than),
+        Work::ForgetQuotas => quota::forget(tx),
         Work::ForgetPoll(flow_id) => poll::forget_poll(tx, flow_id),
         Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),
         Work::DropKeys { expired_at } => retain::drop_keys(tx, *expired_at),

@@ -18,18 +18,19 @@ impl Key {
     fn new(per_second: u32) -> Self {
         let now = MIDNIGHT + 1_000;
         let begun = Timestamp::from_millis(now);
-        Self { ledger: Ledger::new(per_second, begun), now, begun, nodes: 3 }
+        Self { ledger: Ledger::new(Rate::per_second(per_second), begun), now, begun, nodes: 3 }
     }
 
     fn asks(&mut self, name: &str, change: impl FnOnce(&mut Ask)) -> Gain {
-        let mut ask = Ask::new(ConsumerKeyId::new("ck_1"), self.ledger.limit, 0);
+        let mut ask =
+            Ask::new(ConsumerKeyId::new("ck_1"), Rate { calls: self.ledger.limit, period: self.ledger.period }, 0);
         ask.wanted = Some(0);
         change(&mut ask);
         let (node, owner) = name.split_once('/').unwrap_or((name, "boot_1"));
         let (node, owner) = (NodeId::new(node), BootId::new(format!("{name} {owner}")));
         let now = Timestamp::from_millis(self.now);
         // As a store keeps it between one exchange and the next.
-        self.ledger = Ledger::read(&self.ledger.write(), 0, now);
+        self.ledger = Ledger::read(&self.ledger.write(), Rate::NONE, now);
         let asker = Asker { node: &node, owner: &owner, now, begun: self.begun, nodes: self.nodes };
         let gain = self.ledger.exchange(&ask, asker);
         assert!(self.ledger.tokens <= full(self.ledger.pool()), "{:?}", self.ledger);
@@ -145,14 +146,46 @@ fn a_share_that_ran_out_gains_for_all_only_since_then() {
 fn a_changed_limit_counts_at_once_for_what_nobody_holds() {
     let mut key = Key::new(100);
     assert_eq!(key.asks("a", |ask| ask.wanted = Some(100)).share, 33);
-    let gain = key.asks("b", |ask| (ask.per_second, ask.calls) = (40, 100));
+    let gain = key.asks("b", |ask| (ask.rate.calls, ask.calls) = (40, 100));
     assert_eq!((gain.admitted, gain.pool), (7, 0));
-    let gain = key.asks("a", |ask| (ask.held, ask.wanted, ask.per_second) = (33, Some(10), 40));
+    let gain = key.asks("a", |ask| (ask.held, ask.wanted, ask.rate.calls) = (33, Some(10), 40));
     assert_eq!(gain.target, 10);
-    let gain = key.asks("b", |ask| ask.per_second = 200);
+    let gain = key.asks("b", |ask| ask.rate.calls = 200);
     assert_eq!(gain.pool, 0, "a higher limit makes no tokens");
     key.now += 100;
     assert_eq!(key.admits("b", 1_000), 16);
+}
+
+#[test]
+fn a_rate_that_is_no_whole_number_comes_in_as_exactly() {
+    let mut key = Key::new(1);
+    key.ledger = Ledger::new(Rate::of(2.5), Timestamp::from_millis(key.now));
+    assert_eq!(key.admits("a", 9), 2);
+    let refused = key.asks("b", |ask| ask.calls = 1);
+    assert_eq!((refused.admitted, refused.next_token), (0, Some(Duration::from_millis(400))));
+    let mut admitted = 0;
+    for _ in 0..10_000 {
+        key.now += 7;
+        admitted += key.admits("b", 1);
+    }
+    assert_eq!(admitted, 175, "in 70 s");
+
+    // One an hour, asked for again and again: what comes in between two asks is less than a millionth.
+    let mut key = Key::new(1);
+    key.ledger = Ledger::new(Rate::of(1.0 / 3_600.0), Timestamp::from_millis(key.now));
+    assert_eq!(key.admits("a", 1), 1);
+    let begun = key.now;
+    while key.admits("b", 1) == 0 {
+        key.now += 1_001;
+    }
+    assert_eq!(key.now - begun, 3_597 * 1_001, "the first ask after an hour");
+}
+
+#[test]
+fn a_ledger_of_before_is_read() {
+    let text = r#"{"limit":5,"tokens":3000000,"at":1000,"leases":[],"day":0,"spent":0}"#;
+    let ledger = Ledger::read(text, Rate::NONE, Timestamp::from_millis(2_000));
+    assert_eq!((ledger.limit, ledger.period, ledger.rest), (5, Rate::NONE.period, 0));
 }
 
 #[test]
@@ -221,6 +254,6 @@ fn a_clock_that_goes_back_gives_nothing_twice() {
 #[test]
 fn what_cannot_be_read_begins_with_nothing() {
     let now = Timestamp::from_millis(MIDNIGHT);
-    assert_eq!(Ledger::read("", 5, now).tokens, 5 * TOKEN);
-    assert_eq!(Ledger::read("not a ledger", 5, now).tokens, 0);
+    assert_eq!(Ledger::read("", Rate::per_second(5), now).tokens, 5 * TOKEN);
+    assert_eq!(Ledger::read("not a ledger", Rate::per_second(5), now).tokens, 0);
 }

@@ -83,6 +83,7 @@ async fn no_statement_reads_a_whole_table() {
         poll::KEEP,
         poll::NOTE,
         poll::SEEN,
+        quota::DROP_CONNECTORS,
         quota::LEDGER,
         quota::SAVE,
         quota::USAGE,

@@ -1,31 +1,37 @@
-//! Whether a consumer's call is within the limits of its key, over all nodes. What a node decides by itself is in
-//! [`bucket`]; here the buckets are kept, and the store is asked for many keys at once. A call waits only for a key that
-//! has nothing here; none waits for another key's. A key has a bucket from its first call until it is idle.
+//! Whether a call is within the limits of its key, over all nodes: a consumer's call by the limits of its consumer key, a
+//! call to a connector by those of its instance. What a node decides by itself is in [`bucket`]; here the buckets are kept,
+//! and the store is asked for many keys at once. A call waits only for a key that has nothing here; none waits for another
+//! key's. A key has a bucket from its first call until it is idle. Connectors of a log that only this process has are
+//! decided here alone: nothing is written for them.
 
 mod bucket;
+mod entry;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use kanat_message_log::quota::MOST_ASKS;
-use kanat_message_log::{Ask, Exchange, Exchanged, Gain, MessageLog};
+use kanat_message_log::quota::{Key, MOST_ASKS, Rate};
+use kanat_message_log::{Ask, Exchange, Exchanged, Gain, Quotas};
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, ConsumerKeyId, NodeId};
+use kanat_model::id::{BootId, NodeId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use bucket::{Asked, Bucket, Decision};
+use entry::{Entry, State};
+use view::{View, World};
 
 pub(crate) use bucket::Limits;
-pub(crate) use standing::{Limited, Standing};
+pub(crate) use standing::{Limited, Standing, Window};
 
 /// How often what was used is told, and shares are renewed and fitted to what is called.
 const BEAT: Duration = Duration::from_secs(1);
@@ -38,61 +44,22 @@ const AGAIN: Duration = Duration::from_millis(250);
 
 const SHARDS: usize = 64;
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-
 /// The limits of all keys, as this node keeps them.
 pub(crate) struct Limiter {
-    log: Arc<dyn MessageLog>,
+    log: Arc<dyn Quotas>,
+    /// Other processes may use the log.
+    is_shared: bool,
     node: NodeId,
     owner: BootId,
     begun: Instant,
     turn: AtomicI64,
     hasher: RandomState,
     /// Keys in use.
-    shards: Vec<Mutex<HashMap<ConsumerKeyId, Arc<Entry>>>>,
+    shards: Vec<Mutex<HashMap<Key, Arc<Entry>>>>,
     /// Keys that the store is to be asked for.
     asking: Mutex<Vec<Arc<Entry>>>,
     wake: Notify,
     world: ArcSwap<World>,
-}
-
-/// What is known beyond this node.
-#[derive(Debug, Clone, Copy)]
-struct World {
-    nodes: u32,
-    /// The store's clock, not before which it was at an instant of ours.
-    clock: Option<(Timestamp, Instant)>,
-    away: Option<Instant>,
-}
-
-/// What the node knows of the world at an instant.
-#[derive(Debug, Clone, Copy)]
-struct View {
-    now: Instant,
-    /// The wall clock, for the record alone.
-    wall: Timestamp,
-    /// The day by the store's clock, counted from 1970, and how long it lasts.
-    today: i64,
-    to_midnight: Duration,
-    /// Nodes that share what there is.
-    nodes: u32,
-    /// Since when the store cannot be reached.
-    away: Option<Instant>,
-}
-
-/// A key in use.
-struct Entry {
-    key: ConsumerKeyId,
-    state: Mutex<State>,
-}
-
-struct State {
-    bucket: Bucket,
-    waiting: VecDeque<oneshot::Sender<Result<Standing, Limited>>>,
-    /// It stands in `asking`.
-    queued: bool,
-    /// It is not among the keys in use any more.
-    dropped: bool,
 }
 
 /// An ask under way.
@@ -103,9 +70,11 @@ struct Sent {
 
 impl Limiter {
     /// Nothing is used before [`Self::run`] runs.
-    pub fn new(log: Arc<dyn MessageLog>, node: NodeId) -> Self {
+    pub fn new(log: Arc<dyn Quotas>, node: NodeId) -> Self {
+        let is_shared = log.is_shared();
         Self {
             log,
+            is_shared,
             node,
             owner: BootId::generate(),
             begun: Instant::now(),
@@ -114,7 +83,7 @@ impl Limiter {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             asking: Mutex::default(),
             wake: Notify::new(),
-            world: ArcSwap::from_pointee(World { nodes: 1, clock: None, away: None }),
+            world: ArcSwap::default(),
         }
     }
 
@@ -122,15 +91,27 @@ impl Limiter {
     ///
     /// # Errors
     /// It is beyond a limit, and counts for none.
-    pub async fn admit(&self, key: &ConsumerKeyId, limits: Limits) -> Result<Standing, Limited> {
+    pub async fn admit(&self, key: &Key, limits: Limits) -> Result<Standing, Limited> {
+        self.call(key, limits, 0).await
+    }
+
+    /// One try for a call that waits for its turn, with so many behind it.
+    ///
+    /// # Errors
+    /// When to try again.
+    pub async fn turn(&self, key: &Key, rate: Rate, behind: u32) -> Result<(), Duration> {
+        self.call(key, Limits { rate, per_day: 0 }, behind).await.map(drop).map_err(|limited| limited.again)
+    }
+
+    async fn call(&self, key: &Key, limits: Limits, behind: u32) -> Result<Standing, Limited> {
         let answer = loop {
-            let view = self.view();
-            let entry = self.entry(key, limits, view.now);
+            let view = self.view_of(key);
+            let entry = self.entry(key, limits, &view);
             let mut state = entry.lock();
             if state.dropped {
                 continue;
             }
-            match state.bucket.call(limits, &view) {
+            match state.bucket.call(limits, behind, &view) {
                 Decision::Admit(standing) => {
                     if state.bucket.runs_low() {
                         self.queue(&entry, &mut state);
@@ -148,7 +129,10 @@ impl Limiter {
         match answer.await {
             Ok(answer) => answer,
             // The node goes.
-            Err(_) => Err(self.entry(key, limits, Instant::now()).lock().bucket.refused(&self.view())),
+            Err(_) => {
+                let view = self.view_of(key);
+                Err(self.entry(key, limits, &view).lock().bucket.refused(&view))
+            }
         }
     }
 
@@ -172,18 +156,18 @@ impl Limiter {
         }
         // Whoever still calls goes by what is here.
         self.world.store(Arc::new(World { away: Some(Instant::now()), ..**self.world.load() }));
-        entries.iter().for_each(|entry| decide_all(entry, &self.view()));
+        entries.iter().for_each(|entry| entry.decide_all(&self.view()));
     }
 
     /// Looks how many nodes there are, and what time it is.
     async fn look(&self) {
-        let exchange = self.turn(0, Vec::new());
+        let exchange = self.numbered(0, Vec::new());
         let sent = Instant::now();
         match timeout(PATIENCE, self.log.exchange(&exchange)).await {
             Ok(Ok(Exchanged::Done { now, nodes, .. })) => self.is_there(now, nodes, sent),
             Ok(Ok(Exchanged::Repeated)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "how many nodes share the limits of keys cannot be read"),
-            Err(_) => tracing::warn!("how many nodes share the limits of keys cannot be read in time"),
+            Ok(Err(error)) => tracing::warn!(%error, "how many nodes share limits cannot be read"),
+            Err(_) => tracing::warn!("how many nodes share limits cannot be read in time"),
         }
     }
 
@@ -192,10 +176,15 @@ impl Limiter {
         for shard in &self.shards {
             lock(shard).retain(|_, entry| {
                 let mut state = entry.lock();
-                if state.bucket.beat() {
-                    self.queue(entry, &mut state);
-                }
-                state.dropped = !state.queued && state.waiting.is_empty() && state.bucket.is_idle();
+                let has_news = state.bucket.beat();
+                state.dropped = if entry.is_ours {
+                    state.bucket.is_full(&self.view_of(&entry.key))
+                } else {
+                    if has_news {
+                        self.queue(entry, &mut state);
+                    }
+                    !state.queued && state.waiting.is_empty() && state.bucket.is_idle()
+                };
                 !state.dropped
             });
         }
@@ -225,13 +214,17 @@ impl Limiter {
                 let mut state = entry.lock();
                 state.queued = false;
                 let calls = u32::try_from(state.waiting.len()).unwrap_or(u32::MAX);
-                let (ask, asked) = state.bucket.ask(entry.key.clone(), calls, leaving, &view);
+                let (mut ask, asked) = state.bucket.ask(entry.key.clone(), calls, leaving, &view);
                 drop(state);
+                if matches!(entry.key, Key::Connector(_)) {
+                    // The store forgets those that nobody asks for any more.
+                    ask.last_used_at = Some(view.wall);
+                }
                 (Sent { entry, asked }, ask)
             })
             .unzip();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) + 1;
-        let exchange = self.turn(turn, asks);
+        let exchange = self.numbered(turn, asks);
         loop {
             let begun = Instant::now();
             let error = match timeout(PATIENCE, self.log.exchange(&exchange)).await {
@@ -256,9 +249,9 @@ impl Limiter {
             self.is_away(&error);
             // Nobody waits for a store that is away.
             let view = self.view();
-            sent.iter().for_each(|sent| decide_all(&sent.entry, &view));
+            sent.iter().for_each(|sent| sent.entry.decide_all(&view));
             let in_line = lock(&self.asking).clone();
-            in_line.iter().for_each(|entry| decide_all(entry, &view));
+            in_line.iter().for_each(|entry| entry.decide_all(&view));
             tokio::select! {
                 () = sleep(AGAIN) => {}
                 () = stop.cancelled() => return,
@@ -266,7 +259,7 @@ impl Limiter {
         }
     }
 
-    fn turn(&self, turn: i64, asks: Vec<Ask>) -> Exchange {
+    fn numbered(&self, turn: i64, asks: Vec<Ask>) -> Exchange {
         Exchange { node: self.node.clone(), owner: self.owner.clone(), boot_age: self.begun.elapsed(), turn, asks }
     }
 
@@ -303,7 +296,7 @@ impl Limiter {
 
     fn is_there(&self, now: Timestamp, nodes: u32, sent: Instant) {
         if self.world.load().away.is_some() {
-            tracing::info!("the limits of keys are shared among the nodes again");
+            tracing::info!("limits of keys and connectors are shared among the nodes again");
         }
         self.world.store(Arc::new(World { nodes, clock: Some((now, sent)), away: None }));
     }
@@ -314,32 +307,45 @@ impl Limiter {
             tracing::warn!(
                 error,
                 nodes = world.nodes,
-                "the limits of keys cannot be shared: each node goes by its part"
+                "limits of keys and connectors cannot be shared: each node goes by its part"
             );
             self.world.store(Arc::new(World { away: Some(Instant::now()), ..world }));
         }
     }
 
     fn view(&self) -> View {
-        let world = self.world.load();
-        let (now, wall) = (Instant::now(), Timestamp::now());
-        let store = world.clock.map_or(wall, |(store, at)| store.after(now.saturating_duration_since(at)));
-        let (today, into) = (store.as_millis().div_euclid(DAY_MS), store.as_millis().rem_euclid(DAY_MS));
-        let to_midnight = Duration::from_millis(u64::try_from(DAY_MS - into).unwrap_or(0));
-        View { now, wall, today, to_midnight, nodes: world.nodes, away: world.away }
+        self.world.load().view(Instant::now())
     }
 
-    fn entry(&self, key: &ConsumerKeyId, limits: Limits, now: Instant) -> Arc<Entry> {
+    fn view_of(&self, key: &Key) -> View {
+        if self.is_ours(key) { View::alone(self.begun) } else { self.view() }
+    }
+
+    fn is_ours(&self, key: &Key) -> bool {
+        match key {
+            Key::Consumer(_) => false,
+            Key::Connector(_) => !self.is_shared,
+        }
+    }
+
+    fn entry(&self, key: &Key, limits: Limits, view: &View) -> Arc<Entry> {
         let place = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or(0);
         let mut shard = lock(&self.shards[place]);
         if let Some(entry) = shard.get(key) {
             return Arc::clone(entry);
         }
-        let bucket = Bucket::new(limits, now);
+        let is_ours = self.is_ours(key);
+        let bucket = if is_ours { Bucket::full(limits, view.now) } else { Bucket::new(limits, view.now) };
         let state = State { bucket, waiting: VecDeque::new(), queued: false, dropped: false };
-        let entry = Arc::new(Entry { key: key.clone(), state: Mutex::new(state) });
+        let entry = Arc::new(Entry { key: key.clone(), is_ours, state: Mutex::new(state) });
         shard.insert(key.clone(), Arc::clone(&entry));
         entry
+    }
+
+    /// Keys in use.
+    #[cfg(test)]
+    pub fn keys(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {
@@ -347,33 +353,13 @@ impl Limiter {
     }
 
     fn queue(&self, entry: &Arc<Entry>, state: &mut State) {
-        if !std::mem::replace(&mut state.queued, true) {
+        if !entry.is_ours && !std::mem::replace(&mut state.queued, true) {
             lock(&self.asking).push(Arc::clone(entry));
             self.wake.notify_one();
         }
     }
 }
 
-impl Entry {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-}
-
-/// Answers all that wait for a key by what is here.
-fn decide_all(entry: &Entry, view: &View) {
-    let mut state = entry.lock();
-    let State { bucket, waiting, .. } = &mut *state;
-    for reply in waiting.drain(..) {
-        let answer = match bucket.decide(view) {
-            Decision::Admit(standing) => Ok(standing),
-            Decision::Refuse(limited) => Err(limited),
-            Decision::Ask => Err(bucket.refused(view)),
-        };
-        let _ = reply.send(answer);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

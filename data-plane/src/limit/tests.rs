@@ -3,17 +3,22 @@
 use std::time::Duration;
 
 use kanat_message_log::quota::ledger::{Asker, Ledger};
+use kanat_message_log::quota::{Key, Rate};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, NodeId};
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::View;
 use super::bucket::{Asked, Bucket, Decision, Limits};
+use super::view::View;
 
 const DAY: u64 = 24 * 60 * 60 * 1_000;
 /// A minute before midnight.
 const BEGIN: u64 = 20_478 * DAY - 60_000;
+
+fn key() -> Key {
+    ConsumerKeyId::new("ck_1").into()
+}
 
 /// Several nodes on one key. Time is in milliseconds since the begin.
 struct Nodes {
@@ -42,8 +47,12 @@ struct Node {
 
 impl Nodes {
     fn new(count: usize, per_second: u32, per_day: u64) -> Self {
-        let (begin, limits) = (Instant::now(), Limits { per_second, per_day });
-        let ledger = Ledger::new(per_second, Timestamp::from_millis(BEGIN as i64));
+        Self::of(count, Limits::of_key(per_second, per_day))
+    }
+
+    fn of(count: usize, limits: Limits) -> Self {
+        let begin = Instant::now();
+        let ledger = Ledger::new(limits.rate, Timestamp::from_millis(BEGIN as i64));
         let node = |number| Node { owner: BootId::new(format!("{number}")), bucket: Bucket::new(limits, begin) };
         let nodes = (0..count).map(node).collect();
         let (now, boots, booted, away_since, admitted) = (0, 0, 0, None, Vec::new());
@@ -62,6 +71,7 @@ impl Nodes {
             today: (store / DAY) as i64,
             to_midnight: Duration::from_millis(DAY - store % DAY),
             nodes: self.nodes.len() as u32,
+            heard: true,
             away: self.away_since.map(|since| self.at(since)),
         }
     }
@@ -69,7 +79,7 @@ impl Nodes {
     /// A call at a node; `None` when the store has to be asked.
     fn call(&mut self, node: usize) -> bool {
         let (view, limits) = (self.view(), self.limits);
-        let admitted = match self.nodes[node].bucket.call(limits, &view) {
+        let admitted = match self.nodes[node].bucket.call(limits, 0, &view) {
             Decision::Admit(_) => {
                 self.admitted.push(self.now);
                 true
@@ -90,7 +100,7 @@ impl Nodes {
     fn exchange(&mut self, node: usize, calls: u32) -> u32 {
         self.exchanges += 1;
         let (view, begun) = (self.view(), self.now);
-        let (ask, asked) = self.nodes[node].bucket.ask(ConsumerKeyId::new("ck_1"), calls, false, &view);
+        let (ask, asked) = self.nodes[node].bucket.ask(key(), calls, false, &view);
         self.now += self.way;
         let now = Timestamp::from_millis((BEGIN + self.now) as i64);
         let (name, owner) = (NodeId::new(format!("node {node}")), self.nodes[node].owner.clone());
@@ -134,13 +144,14 @@ impl Nodes {
         self.nodes[node] = Node { owner, bucket: Bucket::new(self.limits, self.at(self.now)) };
     }
 
-    /// Never more than the limit × (t + 1) in t seconds.
+    /// Never more than the limit × (t + 1) in t periods.
     fn holds(&self) {
-        let limit = u64::from(self.limits.per_second);
+        let (limit, period) = (u64::from(self.limits.rate.calls), self.limits.rate.period.as_micros());
         for (first, from) in self.admitted.iter().enumerate() {
             for (last, until) in self.admitted.iter().enumerate().skip(first) {
                 let calls = (last - first + 1) as u64;
-                assert!(calls * 1_000 <= limit * (until - from + 1_000), "{calls} calls in {} ms", until - from);
+                let time = (until - from) * 1_000;
+                assert!(calls * period <= limit * (time + period), "{calls} calls in {} ms", until - from);
             }
         }
     }
@@ -243,7 +254,7 @@ fn the_day_ends_with_its_last_call_and_begins_anew_at_midnight() {
     assert!(!two.call(0));
     let (view, limits) = (two.view(), two.limits);
     assert!(
-        matches!(two.nodes[0].bucket.call(limits, &view), Decision::Refuse(limited) if limited.retry_after == view.to_midnight)
+        matches!(two.nodes[0].bucket.call(limits, 0, &view), Decision::Refuse(limited) if limited.retry_after == view.to_midnight)
     );
     two.now = 60_000;
     assert_eq!(two.load(30, &[30, 10]), 1_000);
@@ -303,9 +314,9 @@ fn without_a_store_each_node_has_its_part() {
 fn a_lower_limit_holds_at_once() {
     let mut one = Nodes::new(1, 100, 0);
     one.load(2, &[50]);
-    one.limits.per_second = 5;
+    one.limits.rate.calls = 5;
     assert_eq!((0..50).filter(|_| one.call(0)).count(), 5);
-    one.limits.per_second = 200;
+    one.limits.rate.calls = 200;
     assert_eq!((0..50).filter(|_| one.call(0)).count(), 0);
 }
 
@@ -320,11 +331,11 @@ fn an_idle_key_gives_all_back() {
     assert!(two.nodes.iter().all(|node| node.bucket.is_idle()));
     assert_eq!((0..200).filter(|_| two.call(0)).count(), 100, "all of the bucket is there again");
     let spent = two.admitted.len() as u64;
-    let limits = Limits { per_second: 0, per_day: 100_000 };
+    let limits = Limits::of_key(0, 100_000);
     two.limits = limits;
     let gain = {
         let view = two.view();
-        let (ask, _): (_, Asked) = two.nodes[1].bucket.ask(ConsumerKeyId::new("ck_1"), 0, true, &view);
+        let (ask, _): (_, Asked) = two.nodes[1].bucket.ask(key(), 0, true, &view);
         let (now, begun) = (view.wall, view.wall);
         let (node, owner) = (NodeId::new("node 1"), two.nodes[1].owner.clone());
         two.ledger.exchange(&ask, Asker { node: &node, owner: &owner, now, begun, nodes: 2 })
@@ -337,11 +348,12 @@ proptest! {
 
     #[test]
     fn no_window_ever_holds_more_calls_than_the_limit(
-        limit in 1_u32..40,
+        quarters in 1_u32..160,
         way in 0_u64..3,
         steps in proptest::collection::vec((0_usize..3, 0_u64..400, 0_u8..12, 1_usize..30), 1..60),
     ) {
-        let mut three = Nodes::new(3, limit, 0);
+        let rate = Rate::of(f64::from(quarters) / 4.0);
+        let mut three = Nodes::of(3, Limits { rate, per_day: 0 });
         three.way = way;
         for (node, pause, what, calls) in steps {
             match what {

@@ -5,44 +5,17 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::bucket::Limits;
+use crate::limit::{Limited, Standing, Window};
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// What is left of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
-    pub(super) window: Window,
-    pub(super) limits: Limits,
-    /// Calls that are left, as far as this node knows.
-    pub(super) remaining: u64,
-    /// Until there are as many again as there can be.
-    pub(super) reset: Duration,
-}
-
-/// Which limit is told of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Window {
-    None,
-    Second,
-    Day,
-}
-
-/// A call that is beyond a limit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Limited {
-    /// When it may be tried again.
-    pub retry_after: Duration,
-    pub standing: Standing,
-}
-
 impl Standing {
     /// Tells it in the headers of an answer.
     pub fn write(&self, headers: &mut HeaderMap) {
-        let Limits { per_second, per_day } = self.limits;
+        let (per_second, per_day) = (self.limits.rate.calls, self.limits.per_day);
         let limit = match self.window {
             Window::None => return,
             Window::Second => u64::from(per_second),
@@ -73,7 +46,7 @@ impl Limited {
 
     /// In words for the consumer.
     pub fn message(&self) -> String {
-        let Limits { per_second, per_day } = self.standing.limits;
+        let (per_second, per_day) = (self.standing.limits.rate.calls, self.standing.limits.per_day);
         match self.standing.window {
             Window::Day => format!("the key allows {per_day} calls per day, and today's are used up"),
             Window::Second | Window::None => format!("the key allows {per_second} calls per second"),
@@ -88,6 +61,7 @@ fn whole_seconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::Limits;
 
     fn told(headers: &HeaderMap) -> Vec<(&str, &str)> {
         let mut told: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
@@ -97,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_refusal_tells_which_limit_it_was_and_when_to_come_back() {
-        let limits = Limits { per_second: 20, per_day: 1_000 };
+        let limits = Limits::of_key(20, 1_000);
         let standing = Standing { window: Window::Day, limits, remaining: 0, reset: Duration::from_millis(4_100) };
         let mut headers = HeaderMap::new();
-        Limited { retry_after: Duration::from_millis(4_100), standing }.write(&mut headers);
+        Limited { retry_after: Duration::from_millis(4_100), again: Duration::ZERO, standing }.write(&mut headers);
         let expected = [
             ("ratelimit-limit", "1000"),
             ("ratelimit-policy", "20;w=1, 1000;w=86400"),
@@ -113,10 +87,10 @@ mod tests {
 
     #[test]
     fn a_pause_is_never_shorter_than_a_second() {
-        let limits = Limits { per_second: 20, per_day: 0 };
+        let limits = Limits::of_key(20, 0);
         let standing = Standing { window: Window::Second, limits, remaining: 0, reset: Duration::ZERO };
         let mut headers = HeaderMap::new();
-        Limited { retry_after: Duration::from_millis(3), standing }.write(&mut headers);
+        Limited { retry_after: Duration::from_millis(3), again: Duration::ZERO, standing }.write(&mut headers);
         assert_eq!(
             (&headers["retry-after"], &headers["ratelimit-policy"]),
             (&"1".parse().unwrap(), &"20;w=1".parse().unwrap())
@@ -125,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_key_without_limits_is_told_nothing() {
-        let limits = Limits { per_second: 0, per_day: 0 };
+        let limits = Limits::of_key(0, 0);
         let mut headers = HeaderMap::new();
         Standing { window: Window::None, limits, remaining: 0, reset: Duration::ZERO }.write(&mut headers);
         assert!(headers.is_empty());

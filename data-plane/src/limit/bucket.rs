@@ -2,21 +2,23 @@
 //! the caller names. A share of the key's bucket lies here, and calls of the day that may be let in; where they do not
 //! suffice, the store is asked, and while it is away, the key's share by the number of nodes is used.
 
+mod telling;
+
 use std::time::Duration;
 
-use kanat_message_log::quota::{LEASE, TOKEN};
+use kanat_message_log::quota::{Key, LEASE, Rate, TOKEN};
 use kanat_message_log::{Ask, Gain};
 use kanat_model::Timestamp;
-use kanat_model::id::ConsumerKeyId;
 use tokio::time::Instant;
 
-use super::View;
-use super::standing::{Limited, Standing, Window};
+use super::standing::{Limited, Standing};
+use super::view::View;
 
 /// Fewer calls between two beats are not worth a share: each asks the store, and all nodes use one bucket.
 const FEW: u32 = 4;
 
-/// A store that has nothing is not asked again before this time, nor later than after the other.
+/// A store that has nothing is not asked again before this time, nor later than after the other; of a rate with a longer
+/// period than a second, not later than after an eighth of it.
 const SHUT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// A store whose day is over is not asked again before this time.
@@ -25,11 +27,19 @@ const DAY_SHUT: Duration = Duration::from_secs(1);
 /// After so many beats without a call everything is given back.
 const IDLE_BEATS: u32 = 2;
 
-/// Limits of a key; 0 for none.
+/// Limits of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    pub per_second: u32,
+    pub rate: Rate,
+    /// 0 for none.
     pub per_day: u64,
+}
+
+impl Limits {
+    /// Calls a second and a day; 0 for no limit.
+    pub fn of_key(per_second: u32, per_day: u64) -> Self {
+        Self { rate: Rate::per_second(per_second), per_day }
+    }
 }
 
 /// What becomes of a call.
@@ -61,6 +71,8 @@ pub(super) struct Bucket {
     /// Calls since the last beat, and between the two beats before.
     calls: u32,
     demand: u32,
+    /// The most of them that waited for their turn at once.
+    waiting: u32,
     idle_beats: u32,
     /// Calls let in that the store was not told of, and when the last of them was.
     used: u64,
@@ -108,31 +120,38 @@ impl Bucket {
             day: Day::default(),
             calls: 0,
             demand: 0,
+            waiting: 0,
             idle_beats: 0,
             used: 0,
             last_used_at: None,
         }
     }
 
-    /// A call comes.
-    pub fn call(&mut self, limits: Limits, view: &View) -> Decision {
+    /// The same with all that the limits allow in it.
+    pub fn full(limits: Limits, now: Instant) -> Self {
+        Self { tokens: full(limits.rate.calls), ..Self::new(limits, now) }
+    }
+
+    /// A call comes, or one that waits for its turn comes again, with so many behind it.
+    pub fn call(&mut self, limits: Limits, behind: u32, view: &View) -> Decision {
         self.calls = self.calls.saturating_add(1);
+        self.waiting = self.waiting.max(behind);
         self.idle_beats = 0;
-        self.set_limits(limits);
+        self.set_limits(limits, view);
         self.decide(view)
     }
 
     /// Lets a call in, or not, by what is here.
     pub fn decide(&mut self, view: &View) -> Decision {
         self.refill(view);
-        let has_token = self.limits.per_second == 0 || self.tokens >= TOKEN;
+        let has_token = self.limits.rate.calls == 0 || self.tokens >= TOKEN;
         match self.day_has_room(view) {
             Some(false) => return Decision::Refuse(self.over(view)),
             Some(true) | None if !has_token && self.is_dry(view) => return Decision::Refuse(self.limited(view)),
             Some(true) if has_token => {}
             Some(true) | None => return Decision::Ask,
         }
-        if self.limits.per_second > 0 {
+        if self.limits.rate.calls > 0 {
             self.tokens -= TOKEN;
         }
         self.take_of_day(view);
@@ -160,9 +179,15 @@ impl Bucket {
     /// A beat of the node: how much is called is counted anew. Says whether the store is to be told something.
     pub fn beat(&mut self) -> bool {
         self.idle_beats = if self.calls == 0 { self.idle_beats.saturating_add(1) } else { 0 };
-        self.demand = self.calls.max(self.demand / 8);
-        self.calls = 0;
+        self.demand = self.calls.saturating_add(self.waiting).max(self.demand / 8);
+        (self.calls, self.waiting) = (0, 0);
         self.used > 0 || self.share > 0 || self.day.allowance > 0 || self.day.owed > 0 || self.demand >= FEW
+    }
+
+    /// Whether nobody calls a bucket that no store knows of, and all is in it: a new one is as good.
+    pub fn is_full(&mut self, view: &View) -> bool {
+        self.refill(view);
+        self.idle_beats >= IDLE_BEATS && self.tokens >= full(self.limits.rate.calls)
     }
 
     /// Whether nobody calls, and nothing is here that the store must hear of.
@@ -172,7 +197,7 @@ impl Bucket {
     }
 
     /// What is told and asked for, with so many calls waiting. With `leaving`, all is given back.
-    pub fn ask(&mut self, key: ConsumerKeyId, calls: u32, leaving: bool, view: &View) -> (Ask, Asked) {
+    pub fn ask(&mut self, key: Key, calls: u32, leaving: bool, view: &View) -> (Ask, Asked) {
         self.refill(view);
         let leaving = leaving || (self.idle_beats >= IDLE_BEATS && calls == 0);
         let own = self.own(calls);
@@ -193,7 +218,7 @@ impl Bucket {
         (self.day.taken, self.day.owed) = (0, 0);
         let ask = Ask {
             key,
-            per_second: self.limits.per_second,
+            rate: self.limits.rate,
             per_day: self.limits.per_day,
             calls,
             own,
@@ -213,7 +238,7 @@ impl Bucket {
     /// What the store gave to an ask that was sent at an instant. Calls that it let in are the caller's to give out.
     pub fn gain(&mut self, gain: &Gain, asked: Asked, sent: Instant, view: &View) {
         self.refill(view);
-        self.share = gain.share.min(self.limits.per_second);
+        self.share = gain.share.min(self.limits.rate.calls);
         let unused = asked.own.saturating_sub(gain.admitted);
         let tokens = self.tokens.saturating_add(gain.tokens).saturating_add(u64::from(unused) * TOKEN);
         self.tokens = tokens.min(full(self.share));
@@ -227,7 +252,8 @@ impl Bucket {
         (self.day.left, self.day.alone) = (gain.day_left, None);
         // Other nodes may give some back.
         self.day.shut_until = (gain.day_left == 0).then(|| view.now + DAY_SHUT);
-        let pause = gain.next_token.unwrap_or(SHUT.1).clamp(SHUT.0, SHUT.1);
+        let most = SHUT.1.max(self.limits.rate.period.as_duration() / 8);
+        let pause = gain.next_token.unwrap_or(SHUT.1).clamp(SHUT.0, most);
         self.shut_until = (gain.admitted < asked.calls).then(|| view.now + pause);
     }
 
@@ -249,12 +275,14 @@ impl Bucket {
         self.share > self.target
     }
 
-    fn set_limits(&mut self, limits: Limits) {
+    fn set_limits(&mut self, limits: Limits, view: &View) {
         if self.limits == limits {
             return;
         }
+        // What came in until now came by the old ones.
+        self.refill(view);
         self.limits = limits;
-        self.share = self.share.min(limits.per_second);
+        self.share = self.share.min(limits.rate.calls);
         self.tokens = self.tokens.min(full(self.share));
         self.shut_until = None;
         self.day.allowance = self.day.allowance.min(limits.per_day);
@@ -266,7 +294,7 @@ impl Bucket {
         if let Some(until) = self.until
             && until <= view.now
         {
-            self.gain_until(until, u64::from(self.share), 1, full(self.share));
+            self.gain_until(until, self.share, 1, full(self.share));
             (self.share, self.until) = (0, None);
             // A node alone goes on with what it had; of several, another may have been given it.
             if view.away.is_none() || view.nodes > 1 {
@@ -274,36 +302,40 @@ impl Bucket {
             }
         }
         match (self.until, self.alone_since(view)) {
-            (Some(_), _) => self.gain_until(view.now, u64::from(self.share), 1, full(self.share)),
+            (Some(_), _) => self.gain_until(view.now, self.share, 1, full(self.share)),
             (None, Some(since)) => {
-                let (limit, nodes) = (u64::from(self.limits.per_second), u64::from(view.nodes.max(1)));
+                let (limit, nodes) = (self.limits.rate.calls, view.nodes.max(1));
                 self.at = self.at.max(since.min(view.now));
-                self.gain_until(view.now, limit, nodes, (limit * TOKEN / nodes).max(TOKEN));
+                self.gain_until(view.now, limit, nodes, (full(limit) / u64::from(nodes)).max(TOKEN));
             }
             (None, None) => (self.tokens, self.at) = (0, view.now),
         }
     }
 
-    /// So many tokens come in so many seconds.
-    fn gain_until(&mut self, until: Instant, tokens: u64, seconds: u64, size: u64) {
-        let elapsed = u64::try_from(until.saturating_duration_since(self.at).as_micros()).unwrap_or(u64::MAX);
-        let gained = elapsed.saturating_mul(tokens) / seconds;
-        if gained > 0 {
-            // What is less than a microsecond is counted with the next.
-            self.at += Duration::from_micros(elapsed);
-        }
+    /// So many tokens come in so many periods.
+    fn gain_until(&mut self, until: Instant, tokens: u32, periods: u32, size: u64) {
+        let period = self.limits.rate.period;
+        let elapsed = until.saturating_duration_since(self.at).as_micros();
+        let micros = u128::from(period.as_micros()) * u128::from(periods);
+        let gained = u64::try_from(elapsed * u128::from(tokens) * u128::from(TOKEN) / micros).unwrap_or(u64::MAX);
         self.tokens = self.tokens.saturating_add(gained).min(size);
+        if self.tokens == size {
+            self.at = self.at.max(until);
+        } else if gained > 0 {
+            // What is less than a millionth is counted with the next.
+            self.at += period.until(gained, tokens, periods).unwrap_or_default();
+        }
     }
 
     /// Since when the node goes by its own part: from when on no other can hold a share that was given before.
     fn alone_since(&self, view: &View) -> Option<Instant> {
-        let since = view.away? + if view.nodes > 1 { LEASE } else { Duration::ZERO };
+        let since = view.away.filter(|_| view.heard)? + if view.nodes > 1 { LEASE } else { Duration::ZERO };
         (since <= view.now).then_some(since)
     }
 
     /// Whether no token is to be had by asking.
     fn is_dry(&self, view: &View) -> bool {
-        let holds_all = self.share > 0 && self.share == self.limits.per_second;
+        let holds_all = self.share > 0 && self.share == self.limits.rate.calls;
         view.away.is_some() || holds_all || self.shut_until.is_some_and(|until| view.now < until)
     }
 
@@ -346,44 +378,7 @@ impl Bucket {
     /// The share that the calls of late would need, with some to spare.
     fn wanted(&self, view: &View) -> u32 {
         let calls = self.demand.max(if view.nodes > 1 { 0 } else { self.calls });
-        if calls < FEW { 0 } else { calls.saturating_add(calls / 4 + 1).min(self.limits.per_second) }
-    }
-
-    fn limited(&self, view: &View) -> Limited {
-        let per_second = u64::from(self.limits.per_second.max(1));
-        let nodes = if view.away.is_some() { u64::from(view.nodes.max(1)) } else { 1 };
-        let wait = Duration::from_secs(nodes.div_ceil(per_second).max(1));
-        Limited { retry_after: wait, standing: Standing { remaining: 0, reset: wait, ..self.second() } }
-    }
-
-    fn over(&self, view: &View) -> Limited {
-        let standing = Standing { remaining: 0, ..self.of_day(view) };
-        Limited { retry_after: view.to_midnight.max(Duration::from_secs(1)), standing }
-    }
-
-    /// Where a call that is let in leaves its consumer: by the limit of which less is left.
-    fn standing(&self, view: &View) -> Standing {
-        let (second, day) = (self.second(), self.of_day(view));
-        match (self.limits.per_second, self.limits.per_day) {
-            (0, 0) => Standing { window: Window::None, ..second },
-            (_, 0) => second,
-            (0, _) => day,
-            _ if day.remaining < second.remaining => day,
-            _ => second,
-        }
-    }
-
-    fn second(&self) -> Standing {
-        let limit = u64::from(self.limits.per_second);
-        let remaining = (self.tokens.saturating_add(self.pool) / TOKEN).min(limit);
-        let reset = Duration::from_secs(u64::from(remaining < limit));
-        Standing { window: Window::Second, limits: self.limits, remaining, reset }
-    }
-
-    fn of_day(&self, view: &View) -> Standing {
-        let left = self.day.alone.filter(|_| view.away.is_some()).unwrap_or(self.day.left);
-        let remaining = self.day.allowance.saturating_add(left).min(self.limits.per_day);
-        Standing { window: Window::Day, limits: self.limits, remaining, reset: view.to_midnight }
+        if calls < FEW { 0 } else { calls.saturating_add(calls / 4 + 1).min(self.limits.rate.calls) }
     }
 }
 
