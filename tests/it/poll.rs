@@ -9,6 +9,7 @@ mod strategies;
 mod takeover;
 
 use kanat_tests::{FakeTarget, Rest, until};
+use serde_json::Value;
 
 pub use provider::{PAGE, Provider};
 
@@ -24,6 +25,15 @@ fn polling(name: &str, path: &str, poll: &str) -> String {
 async fn messages(api: &Rest, flow: &str) -> u64 {
     let body = api.get(&format!("/api/v1/messages?flowId={flow}&limit=1")).await.expect(200);
     body["pagination"]["total"].as_u64().unwrap()
+}
+
+/// Waits until a flow has polled to the end of a cycle; says how its poll stands then.
+async fn polled(api: &Rest, flow: &str) -> Value {
+    until("a cycle has ended", || async {
+        let flow = api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+        flow["poll"]["lastPolledAt"].is_string().then(|| flow["poll"].clone())
+    })
+    .await
 }
 
 /// Waits until so many records of a flow have reached the target; gives their ids in order, each as often as it came.

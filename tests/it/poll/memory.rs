@@ -1,9 +1,9 @@
 //! A long answer is taken in while it comes: the process never holds it.
 
 use kanat_tests::target::Reply;
-use kanat_tests::{FakeTarget, TestApp, memory, until};
+use kanat_tests::{FakeTarget, TestApp, memory};
 
-use super::polling;
+use super::{polled, polling};
 
 /// Bytes of the answer, and the most that the process may grow by.
 const ANSWER: usize = 64 << 20;
@@ -25,11 +25,7 @@ async fn an_answer_of_64_mib_is_found_in_while_it_comes() {
     let poll = "    records_path: data.items\n    record_id: id\n    interval: 1h\n    \
                 pagination: { strategy: cursor, cursor_path: meta.next, cursor_param: cursor }\n";
     let (flow, _) = app.api.deployed(&polling("long", "/long", poll)).await;
-    let polled = until("the answer is taken in", || async {
-        let flow = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
-        flow["poll"]["lastPolledAt"].is_string().then(|| flow["poll"].clone())
-    })
-    .await;
+    let polled = polled(&app.api, &flow).await;
     let grown = memory::peak_kib(app.pid()).saturating_sub(before);
     println!("{} MiB in {count} records: {} MiB more at most", ANSWER >> 20, grown >> 10);
     assert!(polled["lastError"].is_null(), "{polled}");

@@ -9,7 +9,7 @@ use kanat_tests::wait::DEADLINE;
 use kanat_tests::{FakeTarget, until};
 
 use super::strategies::STRATEGIES;
-use super::{Provider, all, delivered, messages, polling};
+use super::{Provider, all, delivered, messages, polled, polling};
 
 const RECORDS: u64 = 400;
 
@@ -38,6 +38,8 @@ async fn another_node_goes_on_where_a_dead_one_stopped() {
     let before = provider.asked().len();
     assert_eq!(before, 4);
     let mut other = split.node_with("other", &[&control], &[("KANAT_LEASE_SECONDS", "1")]).await;
+    // All records were stored, so they may be delivered before the poll goes on; its cycle ends once it has.
+    polled(&control.api, &flow).await;
     // What the dead node was delivering may come once more, under the same key.
     until("every record is delivered", || async {
         let mut ids = delivered(&target, "taken-over", RECORDS as usize).await;
