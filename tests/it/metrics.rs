@@ -170,8 +170,10 @@ async fn what_a_hung_target_holds_up_shows_as_memory_and_then_as_backlog() {
 #[tokio::test]
 async fn connectors_polls_and_adapters_are_counted() {
     let (app, metrics) = start().await;
-    let target = FakeTarget::scripted(|_, _| status(503)).await;
-    let config = json!({"base_url": target.url(), "auth": "none", "breaker_failures": 1, "breaker_seconds": 3600});
+    let target = FakeTarget::scripted(|_, _| Reply::Late(503)).await;
+    let config = json!({
+        "base_url": target.url(), "auth": "none", "concurrency": 1, "breaker_failures": 1, "breaker_seconds": 3600,
+    });
     let erp = json!({"catalogId": "http", "name": "erp", "config": config});
     app.api.post("/api/v1/connectors/instances", &erp).await.expect(201);
     let code = "function transform(input) { if (input.bad) throw new Error('no'); return input; }";
@@ -181,9 +183,11 @@ async fn connectors_polls_and_adapters_are_counted() {
     let (_, url) = app.api.deployed(&yaml).await;
     let bad = app.api.webhook(&url, &json!({"bad": true})).await;
     app.api.message_becomes(&bad, "dead_letter").await;
-    for n in 0..2 {
-        app.api.webhook(&url, &json!({ "n": n })).await;
-    }
+    app.api.webhook(&url, &json!({"n": 0})).await;
+    target.arrivals(1).await;
+    // It is taken in before the first one fails, and has its turn when that has opened the breaker.
+    app.api.webhook(&url, &json!({"n": 1})).await;
+    target.release();
     // The breaker of the other one holds polls back too.
     app.api.http_instance("shop", &target.url()).await;
     let poll = "flow: asks\nversion: 1\nsource: {connector: shop, trigger: poll, poll: {url: \"{{ instance.base_url }}/x\"}}\ntarget: {connector: shop, endpoint: /in, method: POST}\n";

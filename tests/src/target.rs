@@ -23,6 +23,8 @@ pub enum Reply {
     Answer(u16, Vec<(String, String)>, String),
     /// No answer until the test lets go.
     Hang,
+    /// This status, once the test lets go.
+    Late(u16),
     /// The connection is cut without an answer.
     Reset,
 }
@@ -53,6 +55,13 @@ struct Inner {
     received: Mutex<Vec<Received>>,
     script: Box<Script>,
     released: watch::Sender<bool>,
+}
+
+impl Inner {
+    async fn late(&self, code: u16) -> Result<Response<Full<Bytes>>, Cut> {
+        self.released.subscribe().wait_for(|released| *released).await.map_err(|_| Cut)?;
+        Ok(response(code, &[], "{}".to_owned()))
+    }
 }
 
 /// A running target; it stops when dropped.
@@ -110,7 +119,7 @@ impl FakeTarget {
         .await
     }
 
-    /// Lets go of every request that hangs; they and later ones are answered 200.
+    /// Lets go of every request that hangs or is late; later ones are answered at once.
     pub fn release(&self) {
         self.inner.released.send_replace(true);
     }
@@ -167,11 +176,8 @@ async fn answer(request: Request<Incoming>, inner: &Inner) -> Result<Response<Fu
     };
     match reply {
         Reply::Answer(code, headers, body) => Ok(response(code, &headers, body)),
-        Reply::Hang => {
-            let mut released = inner.released.subscribe();
-            released.wait_for(|released| *released).await.map_err(|_| Cut)?;
-            Ok(response(200, &[], "{}".to_owned()))
-        }
+        Reply::Hang => inner.late(200).await,
+        Reply::Late(code) => inner.late(code).await,
         Reply::Reset => Err(Cut),
     }
 }
