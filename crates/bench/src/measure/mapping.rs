@@ -9,6 +9,9 @@ use crate::plan::Plan;
 
 const OURS: &str = "kanat";
 
+/// Of each crate: a few ten milliseconds, in which what else the machine does is the exception.
+const SAMPLES: &str = "2000";
+
 /// One line of the table.
 struct Peer {
     name: String,
@@ -24,7 +27,7 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         return Ok(Vec::new());
     };
     eprintln!("the mapping beside other crates");
-    let output = Command::new(program).args(["--bench", "--color", "never"]).output().await;
+    let output = Command::new(program).args(["--bench", "--color", "never", "--sample-count", SAMPLES]).output().await;
     let output = output.with_context(|| format!("cannot run {}", program.display()))?;
     if !output.status.success() {
         bail!("{} failed: {}", program.display(), String::from_utf8_lossy(&output.stderr));
