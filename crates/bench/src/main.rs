@@ -114,12 +114,7 @@ enum Role {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    // What is counted runs on one thread.
-    let mut runtime = match arguments.role {
-        Some(Role::Work(_)) => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    runtime.enable_all().build()?.block_on(run(arguments))
+    tokio::runtime::Runtime::new()?.block_on(run(arguments))
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
@@ -128,7 +123,10 @@ async fn run(arguments: Arguments) -> Result<()> {
         Some(Role::Bare { file, target }) => bare::serve(file.as_deref(), *target).await,
         Some(Role::BareRows { url, target }) => bare::rows::serve(url, *target).await,
         Some(Role::BareApi { whole }) => api::serve(*whole).await,
-        Some(Role::Work(task)) => instructions::work::run(task).await,
+        Some(Role::Work(task)) => {
+            let task = task.clone();
+            tokio::task::spawn_blocking(move || instructions::work::run(&task)).await?
+        }
         Some(Role::Instructions { figures, write }) => instructions::check(&plan, figures, *write).await,
         Some(Role::Adapter) => {
             print!("{}", adapter::measure(&arguments.kanat, plan.length).await?);

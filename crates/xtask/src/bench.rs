@@ -6,8 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::command::{self, cargo};
-use crate::test::FAILPOINTS;
-use crate::workspace;
+use crate::{test, workspace};
 
 /// Crates that do what the mapping does: a workspace of its own, for they are many and large.
 const PEERS: &str = "benches/peers/Cargo.toml";
@@ -21,13 +20,14 @@ pub fn run(options: &[String]) -> Result<()> {
     let has = |name: &str| options.iter().any(|option| option == name);
     let counts = has("instructions");
     let build = if !has("--release") && (counts || has("--quick") || has("--kanat")) { "debug" } else { "release" };
-    let mut cargo = cargo(["build", "--locked", "--package", "kanat", "--package", "kanat-bench"]);
+    if counts {
+        command::installed("valgrind", || command::works("valgrind", &["--version"]))?;
+    }
     if build == "release" {
-        cargo.arg("--release")
+        command::run(cargo(["build", "--release", "--locked", "--package", "kanat", "--package", "kanat-bench"]))?;
     } else {
-        cargo.args(["--features", FAILPOINTS])
-    };
-    command::run(cargo)?;
+        test::build()?;
+    }
     let binaries = workspace::target_folder().join(build);
     let mut bench = Command::new(binaries.join("kanat-bench"));
     if !has("--kanat") {
@@ -41,15 +41,15 @@ pub fn run(options: &[String]) -> Result<()> {
     }
     bench.args(options.iter().filter(|option| *option != "--release"));
     if counts {
-        command::installed("valgrind", || command::works("valgrind", &["--version"]))?;
         bench.arg("--figures").arg(workspace::root().join(INSTRUCTIONS));
     }
     command::run(bench)
 }
 
+/// Their lock file follows what our own crates depend on, which changes without a look at it: so it is not held to.
 fn build_peers() -> Result<PathBuf> {
     let folder = workspace::target_folder().join("peers");
-    let mut build = cargo(["build", "--release", "--locked", "--manifest-path", PEERS, "--target-dir"]);
+    let mut build = cargo(["build", "--release", "--manifest-path", PEERS, "--target-dir"]);
     build.arg(&folder);
     command::run(build)?;
     Ok(folder.join("release/kanat-bench-peers"))

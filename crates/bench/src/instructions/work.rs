@@ -1,6 +1,7 @@
-//! What is counted: done so many times, one after another, on one thread.
+//! What is counted: done so many times, one after another, on one thread, after some times that are not counted.
 
 use std::convert::Infallible;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,12 @@ use tower::ServiceExt;
 
 use crate::{api, order};
 
+/// The one function that is counted.
+pub const COUNTED: &str = "kanat_bench::instructions::work::counted";
+
+/// Times before those that are counted: they cost more than what follows.
+const FIRST: u64 = 20;
+
 /// A path of a message or a call.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Work {
@@ -38,7 +45,7 @@ pub enum Work {
 }
 
 /// What a process of one work is told.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Task {
     #[arg(long)]
     work: Work,
@@ -66,43 +73,80 @@ impl Work {
         }
     }
 
-    /// Enough for what is not of the work itself to fade.
+    /// Enough for what one thread waits of another to even out.
     pub fn times(self) -> u64 {
         match self {
             Self::Mapping => 200,
-            Self::Webhook | Self::Call => 100,
+            Self::Webhook => 500,
+            Self::Call => 300,
         }
     }
 }
 
-pub async fn run(task: &Task) -> Result<()> {
+/// Does the work as often as is told, after the first times.
+pub fn run(task: &Task) -> Result<()> {
+    let (first, then) = (0..FIRST, FIRST..FIRST + task.times);
     if task.work == Work::Mapping {
-        return map(task.times);
+        let mapping = mapping()?;
+        let map = move |mut numbers: Range<u64>| numbers.try_for_each(|number| map(&mapping, number));
+        map(first)?;
+        return counted(Box::new(move || map(then)));
     }
-    let node = Node::start(task).await?;
-    for number in 0..task.times {
-        let (request, status) = match task.work {
-            Work::Call => {
-                let call = api::call(Some(task.key.clone()));
-                let request = Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
-                (request.body((call.body)(number, 0)), call.status)
-            }
-            Work::Webhook | Work::Mapping => (Request::post(&task.webhook).body(order::order(number, 0)), 202),
-        };
-        let mut request = request?.map(|body| Full::new(Bytes::from(body)));
-        let headers = request.headers_mut();
-        headers.insert("host", http::HeaderValue::from_static("bench"));
-        headers.insert("content-type", http::HeaderValue::from_static("application/json"));
-        let answer = node.answer(request).await?;
-        let answered = answer.status();
-        let text = answer.into_body().collect().await.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
-        ensure!(answered == status, "the node answered {answered}: {}", String::from_utf8_lossy(&text));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let node = runtime.block_on(async {
+        let node = Node::start(task).await?;
+        serve(&node, task, first).await?;
+        // What these left to do is not of those that follow.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        anyhow::Ok(node)
+    })?;
+    counted(Box::new(|| {
+        runtime.block_on(async {
+            serve(&node, task, then).await?;
+            // Which writes down what is not written yet.
+            node.stop().await;
+            Ok(())
+        })
+    }))
+}
+
+/// All that is done in here, on this thread, is counted, and nothing else: it is found by its name.
+#[inline(never)]
+fn counted(work: Box<dyn FnOnce() -> Result<()> + '_>) -> Result<()> {
+    work().context("the work that is counted")
+}
+
+async fn serve(node: &Node, task: &Task, numbers: Range<u64>) -> Result<()> {
+    for number in numbers {
+        request(node, task, number).await?;
+        // What an answer did not wait for has its turn between two requests, as it has in a server.
+        tokio::task::yield_now().await;
     }
-    node.stop().await;
     Ok(())
 }
 
-fn map(times: u64) -> Result<()> {
+async fn request(node: &Node, task: &Task, number: u64) -> Result<()> {
+    let (request, status) = match task.work {
+        Work::Call => {
+            let call = api::call(Some(task.key.clone()));
+            let request = Request::post(&call.path).header("authorization", format!("Bearer {}", task.key));
+            (request.body((call.body)(number, 0)), call.status)
+        }
+        Work::Webhook | Work::Mapping => (Request::post(&task.webhook).body(order::order(number, 0)), 202),
+    };
+    let mut request = request?.map(|body| Full::new(Bytes::from(body)));
+    let headers = request.headers_mut();
+    headers.insert("host", http::HeaderValue::from_static("bench"));
+    headers.insert("content-type", http::HeaderValue::from_static("application/json"));
+    let answer = node.answer(request).await?;
+    let answered = answer.status();
+    let text = answer.into_body().collect().await.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
+    ensure!(answered == status, "the node answered {answered}: {}", String::from_utf8_lossy(&text));
+    Ok(())
+}
+
+/// That of the flow under measurement.
+fn mapping() -> Result<Mapping> {
     let lines = order::FLOW.lines().skip_while(|line| *line != "mapping:").skip(1);
     let fields = lines.map_while(|line| line.strip_prefix("  ")?.split_once(": "));
     let fields = fields.map(|(name, text)| {
@@ -110,14 +154,15 @@ fn map(times: u64) -> Result<()> {
         Ok((name.to_owned(), FieldValue::Expression(parsed?)))
     });
     let mapping = Mapping::new(fields.collect::<Result<_>>()?);
-    let mapping = mapping.map_err(|_| anyhow::anyhow!("the fields of the flow conflict"))?;
-    for number in 0..times {
-        let order = order::order(number, 0);
-        kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH).context("the order")?;
-        let mut out = Vec::with_capacity(512);
-        mapping.write(&Scope::new(order.as_bytes(), Timestamp::from_millis(0)), &mut out)?;
-        ensure!(order::number(&out) == Some(number), "the mapping lost the order's id");
-    }
+    mapping.map_err(|_| anyhow::anyhow!("the fields of the flow conflict"))
+}
+
+fn map(mapping: &Mapping, number: u64) -> Result<()> {
+    let order = order::order(number, 0);
+    kanat_mapping::json::check(order.as_bytes(), kanat_mapping::json::MAX_DEPTH).context("the order")?;
+    let mut out = Vec::with_capacity(512);
+    mapping.write(&Scope::new(order.as_bytes(), Timestamp::from_millis(0)), &mut out)?;
+    ensure!(order::number(&out) == Some(number), "the mapping lost the order's id");
     Ok(())
 }
 
