@@ -7,6 +7,8 @@ mod claim;
 mod events;
 mod failure;
 mod inbox;
+mod intake;
+mod journal;
 mod lease;
 mod list;
 mod maintenance;
@@ -48,6 +50,7 @@ pub use self::options::{Durability, Options};
 
 use self::checkpoint::{Checkpoints, Mover};
 use self::inbox::Inbox;
+use self::intake::Intake;
 use self::operation::{Effect, Work};
 use self::queue::{Queue, unexpected};
 use self::shared::Shared;
@@ -76,18 +79,26 @@ impl SqliteLog {
     pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let (file, write) = (path.as_ref().to_owned(), options.clone());
         let opened = tokio::task::spawn_blocking(move || connect(&file, &write)).await;
-        let Opened { conn, checkpoints, mover, last_seq } =
+        let Opened { conn, checkpoints, mover, intake, last_seq } =
             opened.map_err(|error| Error::Other(error.to_string()))??;
         let shared = Arc::new(Shared::new(last_seq));
         let reader = options.reading(path.as_ref()).await?;
         let inbox = Arc::new(Inbox::default());
-        let writer = Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared));
+        let writer = Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, options.durability);
         let tasks = TaskTracker::new();
         tasks.spawn_blocking(move || writer.run(conn));
         tasks.spawn_blocking(move || mover.run());
         tasks.close();
         let queue = Queue::new(inbox, options.queue, options.queue_bytes);
         Ok(Self { queue, reader, shared, claims: Mutex::new(()), tasks })
+    }
+
+    /// The tables, with everything in them that was answered before.
+    async fn tables(&self) -> Result<&SqlitePool, Error> {
+        if self.shared.is_unfolded() {
+            self.done(Work::Fold).await?;
+        }
+        Ok(&self.reader)
     }
 
     async fn settled(&self, work: Work) -> Result<Settled, Error> {
@@ -111,15 +122,17 @@ struct Opened {
     conn: Connection,
     checkpoints: Checkpoints,
     mover: Mover,
+    intake: Intake,
     last_seq: i64,
 }
 
 fn connect(path: &Path, options: &Options) -> Result<Opened, Error> {
     let mut conn = options.writing(path)?;
     schema::migrate(&mut conn)?;
+    let intake = Intake::open(&conn, path, options)?;
     let last_seq = schema::last_seq(&conn)?;
     let (checkpoints, mover) = checkpoint::start(&conn, path, options)?;
-    Ok(Opened { conn, checkpoints, mover, last_seq })
+    Ok(Opened { conn, checkpoints, mover, intake, last_seq })
 }
 
 #[async_trait::async_trait]
@@ -171,11 +184,11 @@ impl MessageLog for SqliteLog {
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, Error> {
         let _one = self.claims.lock().await;
-        claim::claim(&self.reader, &self.queue, claim).await
+        claim::claim(self.tables().await?, &self.queue, claim).await
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
-        claim::waiting(&self.reader).await
+        claim::waiting(self.tables().await?).await
     }
 
     fn changed(&self) -> watch::Receiver<u64> {
@@ -246,19 +259,19 @@ impl MessageLog for SqliteLog {
     }
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
-        list::list(&self.reader, filter, position).await
+        list::list(self.tables().await?, filter, position).await
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {
-        read::get(&self.reader, tenant, id).await
+        read::get(self.tables().await?, tenant, id).await
     }
 
     async fn content(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Content>, Error> {
-        read::content(&self.reader, tenant, id).await
+        read::content(self.tables().await?, tenant, id).await
     }
 
     async fn trace(&self, tenant: &Tenant, id: &MessageId) -> Result<Vec<TraceRecord>, Error> {
-        read::trace(&self.reader, tenant, id).await
+        read::trace(self.tables().await?, tenant, id).await
     }
 
     async fn retry(&self, tenant: &Tenant, id: &MessageId, flow_version: Option<u32>) -> Result<(), Error> {
@@ -270,7 +283,7 @@ impl MessageLog for SqliteLog {
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {
-        events::events(&self.reader, query).await
+        events::events(self.tables().await?, query).await
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
@@ -278,7 +291,7 @@ impl MessageLog for SqliteLog {
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {
-        retain::retain(&self.reader, &self.queue, older_than).await
+        retain::retain(self.tables().await?, &self.queue, older_than).await
     }
 
     async fn ping(&self) -> Result<(), Error> {

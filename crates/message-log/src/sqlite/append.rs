@@ -38,6 +38,16 @@ pub(super) fn append(tx: &mut Transaction<'_, '_>, message: &NewMessage) -> rusq
     Ok(fresh.appended())
 }
 
+/// Stores a message that is no repeat and stands behind none, at a place that it has already.
+pub(super) fn insert(tx: &Transaction<'_, '_>, message: &NewMessage, seq: i64) -> rusqlite::Result<()> {
+    Fresh { message, behind: false, seq }.insert(tx)
+}
+
+/// What the sender of such a message is told.
+pub(super) fn appended(message: &NewMessage, seq: i64) -> Appended {
+    Fresh { message, behind: false, seq }.appended()
+}
+
 /// An unfinished message of its key stands before it.
 fn is_behind(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result<bool> {
     match &message.ordering_key {

@@ -50,6 +50,11 @@ WHERE seq = (
 /// Makes a change; gives the hold that it made, or `None` when its ground was gone.
 pub(super) fn apply(tx: &mut Transaction<'_, '_>, change: &Change) -> rusqlite::Result<Option<Lease>> {
     let event = tx.take_seq();
+    apply_as(tx, change, event)
+}
+
+/// The same, as an event whose place is taken already.
+pub(super) fn apply_as(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Result<Option<Lease>> {
     if !update(tx, change, event)? {
         return Ok(None);
     }
@@ -116,7 +121,8 @@ pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Resul
 }
 
 impl Change {
-    fn failure(&self) -> Option<&Failure> {
+    /// The error that it sets.
+    pub fn failure(&self) -> Option<&Failure> {
         match &self.error {
             Problem::Set(failure) => Some(failure),
             Problem::Keep | Problem::Clear => None,

@@ -2,7 +2,8 @@
 //!
 //! The writer takes all there is as soon as it is free: a group forms while the one before it commits, and nothing lingers.
 //! But for one case: a message's end that nothing waits for. Where messages keep coming, it goes to disk with the next
-//! of them, or each message would cost two commits, and the second would stand in the way of the next message.
+//! of them, or each message would cost two commits, and the second would stand in the way of the next message. It does not
+//! even wake a writer that will wake by itself in time.
 //!
 //! And where many send at once, those who were just answered send again within a moment. A sender waits for its answer, so
 //! there are at least as many of them as the last group had messages and came while that one was written: the writer
@@ -33,13 +34,25 @@ pub(super) struct Inbox {
     bytes: AtomicUsize,
 }
 
+/// What came of waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Operations,
+    /// None came in the time.
+    Nothing,
+    /// None will come any more.
+    Closed,
+}
+
 #[derive(Default)]
 struct State {
     operations: Vec<Operation>,
     /// Some of them must not wait.
     urgent: bool,
-    /// The writer sleeps, and nobody has woken it yet.
+    /// The writer sleeps, and nobody has woken it yet;
     asleep: bool,
+    /// for a moment only.
+    naps: bool,
     closed: bool,
     /// When the writer was last given a message that came in.
     came_in: Option<Instant>,
@@ -65,8 +78,8 @@ impl Inbox {
         state.urgent |= !operation.work.can_wait() || state.operations.len() >= ENOUGH;
         state.appends += usize::from(matches!(operation.work, Work::Append(_)));
         state.operations.push(operation);
-        // The first one wakes the writer in any case: it sees how long there is to wait.
-        if state.asleep && (first || (state.urgent && state.gathered())) {
+        // The first one wakes a writer that sleeps until it is woken: it sees how long there is to wait.
+        if state.asleep && (first && !state.naps || state.urgent && (first || state.gathered())) {
             state.asleep = false;
             drop(state);
             self.arrived.notify_one();
@@ -79,19 +92,33 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Moves all that waits into `taken`, which is empty; sleeps until there is something. Nothing comes out when the
-    /// inbox is closed and empty.
-    pub fn take(&self, taken: &mut Vec<Operation>) {
+    /// Moves all that waits into `taken`, which is empty; sleeps until there is something, and no longer than `idle` when
+    /// that says how long.
+    pub fn take(&self, taken: &mut Vec<Operation>, idle: Option<Duration>) -> Taken {
         let mut state = self.lock();
-        state.free_since = Some(Instant::now());
+        let begun = Instant::now();
+        state.free_since = Some(begun);
         state.senders = state.last_appends + state.appends;
-        while let Some(pause) = state.pause(Instant::now()) {
+        loop {
+            let now = Instant::now();
+            let pause = match (state.pause(now), idle) {
+                (None, _) => break,
+                (Some(None), Some(idle)) => match idle.checked_sub(now.duration_since(begun)) {
+                    Some(left) if !left.is_zero() => Some(left),
+                    _ => return Taken::Nothing,
+                },
+                (Some(pause), _) => pause,
+            };
             state.asleep = true;
+            state.naps = pause.is_some_and(|pause| pause <= COMPANY);
             state = match pause {
                 None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(pause) => self.arrived.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0,
             };
             state.asleep = false;
+        }
+        if state.operations.is_empty() {
+            return Taken::Closed;
         }
         state.urgent = false;
         if state.appends > 0 {
@@ -101,6 +128,7 @@ impl Inbox {
         state.appends = 0;
         state.begun = Some(Instant::now());
         std::mem::swap(&mut state.operations, taken);
+        Taken::Operations
     }
 
     /// The bytes of an operation are held until it is answered.
@@ -237,12 +265,12 @@ mod tests {
         let inbox = Inbox::default();
         (0..5).for_each(|_| inbox.push(append()));
         let mut taken = Vec::new();
-        inbox.take(&mut taken);
+        inbox.take(&mut taken, None);
         assert_eq!(taken.len(), 5);
         (0..3).for_each(|_| inbox.push(append()));
         inbox.close();
         taken.clear();
-        inbox.take(&mut taken);
+        inbox.take(&mut taken, None);
         assert_eq!(inbox.lock().senders, 8);
     }
 
@@ -253,10 +281,19 @@ mod tests {
         inbox.close();
         inbox.push(end(false));
         let mut taken = Vec::new();
-        inbox.take(&mut taken);
+        assert_eq!(inbox.take(&mut taken, None), Taken::Operations);
         assert_eq!(taken.len(), 1);
         taken.clear();
-        inbox.take(&mut taken);
+        assert_eq!(inbox.take(&mut taken, None), Taken::Closed);
         assert!(taken.is_empty());
+    }
+
+    #[test]
+    fn whoever_has_something_else_to_do_is_not_kept_by_an_empty_inbox() {
+        let inbox = Inbox::default();
+        let mut taken = Vec::new();
+        assert_eq!(inbox.take(&mut taken, Some(Duration::ZERO)), Taken::Nothing);
+        inbox.push(end(true));
+        assert_eq!(inbox.take(&mut taken, Some(Duration::ZERO)), Taken::Operations);
     }
 }

@@ -19,8 +19,10 @@ use crate::{
 pub(super) struct Operation {
     pub work: Work,
     /// Who waits for the answer, and the place in the queue that this takes until then. `None` where nobody waits.
-    pub reply: Option<(oneshot::Sender<Answer>, OwnedSemaphorePermit)>,
+    pub reply: Option<Reply>,
 }
+
+pub(super) type Reply = (oneshot::Sender<Answer>, OwnedSemaphorePermit);
 
 pub(super) enum Work {
     Append(Box<NewMessage>),
@@ -72,6 +74,8 @@ pub(super) enum Work {
         version: u32,
         checked_at: Timestamp,
     },
+    /// Puts what was answered into the tables, for somebody who reads them.
+    Fold,
     /// Gives so many free pages back to the disk; not part of a transaction.
     Shrink {
         pages: u32,
@@ -186,6 +190,7 @@ impl Work {
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }
+            | Self::Fold
             | Self::Shrink { .. }
             | Self::Truncate
             | Self::Close => 0,

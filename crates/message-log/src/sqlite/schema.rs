@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -152,6 +152,11 @@ CREATE TABLE quota_turns (
 const POLL_ENDS: &str = "
 ALTER TABLE polls ADD COLUMN ended_at BIGINT;
 ALTER TABLE polls ADD COLUMN error TEXT;
+";
+
+/// How many lots of the journal are in the tables, and by what the journal is known to be theirs.
+const LOTS: &str = "
+INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0);
 ";
 
 pub(super) const LAST_SEQ: &str = "

@@ -1,6 +1,6 @@
 //! What the writer tells everybody: how far the log has come, and how much was written.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
@@ -9,6 +9,8 @@ use crate::{Appended, Settled, Stats};
 
 pub(super) struct Shared {
     last_event: AtomicI64,
+    /// Something was answered that the tables do not have yet.
+    unfolded: AtomicBool,
     changed: watch::Sender<u64>,
     claimable: watch::Sender<u64>,
     commits: AtomicU64,
@@ -22,6 +24,7 @@ impl Shared {
     pub fn new(last_event: i64) -> Self {
         Self {
             last_event: AtomicI64::new(last_event),
+            unfolded: AtomicBool::new(false),
             changed: watch::Sender::new(0),
             claimable: watch::Sender::new(0),
             commits: AtomicU64::new(0),
@@ -54,8 +57,37 @@ impl Shared {
         }
     }
 
-    /// A transaction is on disk.
-    pub fn committed(&self, last_seq: i64, operations: &[Operation], effects: &[Effect]) {
+    /// Whether something was answered that whoever reads the tables would miss.
+    pub fn is_unfolded(&self) -> bool {
+        self.unfolded.load(Ordering::Acquire)
+    }
+
+    /// The journal has operations on disk, and nobody was answered yet.
+    pub fn taken_in<'e>(&self, effects: impl ExactSizeIterator<Item = &'e Effect>) {
+        self.unfolded.store(true, Ordering::Release);
+        self.count(effects);
+    }
+
+    /// A transaction has been committed, after everything that was taken in; `leaves_something` of that to be claimed.
+    pub fn committed(&self, last_seq: i64, operations: &[Operation], effects: &[Effect], leaves_something: bool) {
+        if !operations.is_empty() {
+            self.count(effects.iter());
+        }
+        self.unfolded.store(false, Ordering::Release);
+        self.last_event.store(last_seq, Ordering::Release);
+        self.changed.send_modify(|version| *version = version.wrapping_add(1));
+        let mut done = operations.iter().zip(effects);
+        if leaves_something || done.any(|(operation, effect)| operation.work.leaves_something(effect)) {
+            self.claimable.send_modify(|version| *version = version.wrapping_add(1));
+        }
+    }
+
+    /// A transaction has been committed that says nothing of what was taken in: it only dropped what was old.
+    pub fn committed_aside(&self, effects: &[Effect]) {
+        self.count(effects.iter());
+    }
+
+    fn count<'e>(&self, effects: impl ExactSizeIterator<Item = &'e Effect>) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.operations.fetch_add(count(effects.len()), Ordering::Relaxed);
         for effect in effects {
@@ -81,11 +113,6 @@ impl Shared {
                 | Effect::Count(_)
                 | Effect::Refused(_) => {}
             }
-        }
-        self.last_event.store(last_seq, Ordering::Release);
-        self.changed.send_modify(|version| *version = version.wrapping_add(1));
-        if operations.iter().zip(effects).any(|(operation, effect)| operation.work.leaves_something(effect)) {
-            self.claimable.send_modify(|version| *version = version.wrapping_add(1));
         }
     }
 }
@@ -113,6 +140,7 @@ impl Work {
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }
+            | Self::Fold
             | Self::Shrink { .. }
             | Self::Truncate
             | Self::Close => false,

@@ -1,22 +1,40 @@
 //! The statements of the writer, which stay prepared.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rusqlite::{Connection, Params, Statement};
+
+use super::transaction::Commit;
 
 /// Found by where their texts stand in the program: a cache by text hashes hundreds of bytes for each of them.
 pub(super) struct Statements<'c> {
     conn: &'c Connection,
     prepared: RefCell<Vec<(&'static str, Statement<'c>)>>,
+    /// What the connection does at present, once it was told.
+    commit: Cell<Option<Commit>>,
 }
 
 impl<'c> Statements<'c> {
     pub fn new(conn: &'c Connection) -> Self {
-        Self { conn, prepared: RefCell::default() }
+        Self { conn, prepared: RefCell::default(), commit: Cell::default() }
     }
 
     pub fn conn(&self) -> &'c Connection {
         self.conn
+    }
+
+    /// What the next commit is to be worth.
+    pub fn sync(&self, commit: Commit) -> rusqlite::Result<()> {
+        if self.commit.get() == Some(commit) {
+            return Ok(());
+        }
+        let synchronous = match commit {
+            Commit::OnDisk => "full",
+            Commit::Soon => "normal",
+        };
+        self.conn.pragma_update(None, "synchronous", synchronous)?;
+        self.commit.set(Some(commit));
+        Ok(())
     }
 
     /// Runs a statement; says how many rows changed.

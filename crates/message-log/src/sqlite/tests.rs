@@ -1,5 +1,6 @@
 //! What only the SQLite log promises: the size of its file, a full disk, its query plans. Its contract, too.
 
+mod intake;
 mod pressure;
 mod query_plan;
 mod size;

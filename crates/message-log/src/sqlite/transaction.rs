@@ -1,9 +1,10 @@
-//! One transaction: what ends a hold on a message first, then single operations, then what comes in. So a message that
-//! frees its ordering key lets one that arrives with it be run at once.
+//! One transaction: what was answered before it first, then what ends a hold on a message, then single operations, then what
+//! comes in. So a message that frees its ordering key lets one that arrives with it be run at once.
 
 use kanat_model::Timestamp;
 use rusqlite::{Connection, Params};
 
+use super::intake::Unfolded;
 use super::operation::{Effect, Operation, Work};
 use super::statements::Statements;
 use super::{append, change, lease, person, plan, poll, quota, retain, step, tried};
@@ -34,20 +35,33 @@ impl Transaction<'_, '_> {
     }
 }
 
-/// Does all operations or none. Gives an effect for each, and the last place taken.
+/// What a commit is worth when the machine loses power; a crash of the process takes back none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Commit {
+    /// It is on disk.
+    OnDisk,
+    /// It is on disk with the next one that has to be, or when the write-ahead log is moved.
+    Soon,
+}
+
+/// Does all operations or none, after all of `unfolded`. Gives an effect for each, and the last place taken.
 pub(super) fn run(
     statements: &Statements<'_>,
+    unfolded: Option<&Unfolded>,
     operations: &[Operation],
     last_seq: i64,
+    commit: Commit,
 ) -> (Result<Vec<Effect>, rusqlite::Error>, i64) {
     let conn = statements.conn();
     let mut tx = Transaction { conn, now: Timestamp::now(), statements, last_seq };
-    let effects = tx.execute("BEGIN IMMEDIATE", ()).and_then(|_| apply(&mut tx, operations));
-    kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
-    kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
+    let begun = statements.sync(commit).and_then(|()| tx.execute("BEGIN IMMEDIATE", ()));
+    let folded = begun.and_then(|_| unfolded.map_or(Ok(()), |unfolded| unfolded.fold(&tx)));
+    let effects = folded.and_then(|()| apply(&mut tx, operations));
+    before_commit(operations);
+    kanat_failpoint::hit_for_each("fold.before_commit", || unfolded.map_or(0, Unfolded::len));
     let result = effects.and_then(|effects| tx.execute("COMMIT", ()).map(|_| effects));
-    kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
-    kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
+    after_commit(operations);
+    kanat_failpoint::hit_for_each("fold.after_commit", || unfolded.map_or(0, Unfolded::len));
     // SQLite rolls some failures back by itself.
     if result.is_err()
         && !conn.is_autocommit()
@@ -92,6 +106,18 @@ fn apply(tx: &mut Transaction<'_, '_>, operations: &[Operation]) -> rusqlite::Re
     Ok(effects)
 }
 
+/// The points at which tests let a process die with these operations not yet on disk,
+pub(super) fn before_commit(operations: &[Operation]) {
+    kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
+    kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
+}
+
+/// and with them there.
+pub(super) fn after_commit(operations: &[Operation]) {
+    kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
+    kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
+}
+
 fn appends(operations: &[Operation]) -> usize {
     operations.iter().filter(|operation| matches!(operation.work, Work::Append(_))).count()
 }
@@ -123,6 +149,7 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
         | Work::Checkpoint(_)
         | Work::Settle(_)
         | Work::Claim(_)
+        | Work::Fold
         | Work::Shrink { .. }
         | Work::Truncate
         | Work::Close => Ok(Effect::Done),

@@ -6,8 +6,9 @@ use rusqlite::params;
 
 use super::append::INSERT_BODY;
 use super::change::INSERT_EVENT;
-use super::operation::Effect;
+use super::operation::{Change, Effect};
 use super::transaction::Transaction;
+use crate::NewMessage;
 use crate::tried::Row;
 
 const INSERT_MESSAGE: &str = "
@@ -21,62 +22,112 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?1
 pub(super) fn append(tx: &mut Transaction<'_, '_>, rows: &[Row]) -> rusqlite::Result<Effect> {
     for row in rows {
         let (seq, event) = (tx.take_seq(), tx.take_seq());
-        insert(tx, row, seq, event)?;
+        First::of_row(row, seq, event).insert(tx)?;
     }
     Ok(Effect::Tried(u64::try_from(rows.len()).unwrap_or(u64::MAX)))
 }
 
-fn insert(tx: &Transaction<'_, '_>, row: &Row, seq: i64, event: i64) -> rusqlite::Result<()> {
-    let message = row.message();
-    let failure = row.failure();
-    let kind = failure.map(|failure| failure.kind.as_str());
-    let text = failure.map(|failure| failure.message.as_str());
-    let field = failure.and_then(|failure: &Failure| failure.field.as_deref());
-    let expression = failure.and_then(|failure: &Failure| failure.expression.as_deref());
-    let values = params![
-        seq,
-        message.id.as_str(),
-        message.account_id.as_str(),
-        message.environment_id.as_str(),
-        message.flow_id.as_str(),
-        message.flow_name,
-        message.flow_version,
-        message.trigger.as_str(),
-        row.status().as_str(),
-        Status::Received.as_str(),
-        event,
-        row.due_at(),
-        row.attempts(),
-        message.max_attempts.max(1),
-        kind,
-        text,
-        field,
-        expression,
-        message.received_at.as_millis(),
-        row.completed_at(),
-        message.replay_of.as_ref().map(MessageId::as_str),
-        message.batch_id,
-        message.traceparent,
-    ];
-    tx.execute(INSERT_MESSAGE, values)?;
-    let bodies = params![seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
-    tx.execute(INSERT_BODY, bodies)?;
-    let status = row.status().as_str();
-    let output = row.output();
-    let values = params![
-        event,
-        seq,
-        row.at(),
-        status,
-        row.attempts(),
-        row.due_at(),
-        kind,
-        text,
-        field,
-        expression,
-        output,
-        row.trace
-    ];
-    tx.execute(INSERT_EVENT, values)?;
-    Ok(())
+/// A message and its first attempt, which is over.
+pub(super) struct First<'r> {
+    message: &'r NewMessage,
+    seq: i64,
+    /// That of the attempt's end.
+    event: i64,
+    at: i64,
+    status: Status,
+    attempts: u32,
+    due_at: Option<i64>,
+    completed_at: Option<i64>,
+    failure: Option<&'r Failure>,
+    output: Option<&'r [u8]>,
+    /// JSON.
+    trace: Option<&'r str>,
+}
+
+impl<'r> First<'r> {
+    /// A message, and the change that ended it.
+    pub fn of(message: &'r NewMessage, seq: i64, end: &'r Change, event: i64) -> Self {
+        let at = end.at.as_millis();
+        Self {
+            message,
+            seq,
+            event,
+            at,
+            status: end.status.unwrap_or(Status::Received),
+            attempts: end.attempts.unwrap_or(0),
+            due_at: None,
+            completed_at: Some(at),
+            failure: end.failure(),
+            output: end.output.as_deref(),
+            trace: end.trace.as_deref(),
+        }
+    }
+
+    fn of_row(row: &'r Row, seq: i64, event: i64) -> Self {
+        Self {
+            message: row.message(),
+            seq,
+            event,
+            at: row.at(),
+            status: row.status(),
+            attempts: row.attempts(),
+            due_at: row.due_at(),
+            completed_at: row.completed_at(),
+            failure: row.failure(),
+            output: row.output(),
+            trace: row.trace.as_deref(),
+        }
+    }
+
+    pub fn insert(&self, tx: &Transaction<'_, '_>) -> rusqlite::Result<()> {
+        let Self { message, seq, event, .. } = *self;
+        let kind = self.failure.map(|failure| failure.kind.as_str());
+        let text = self.failure.map(|failure| failure.message.as_str());
+        let field = self.failure.and_then(|failure| failure.field.as_deref());
+        let expression = self.failure.and_then(|failure| failure.expression.as_deref());
+        let values = params![
+            seq,
+            message.id.as_str(),
+            message.account_id.as_str(),
+            message.environment_id.as_str(),
+            message.flow_id.as_str(),
+            message.flow_name,
+            message.flow_version,
+            message.trigger.as_str(),
+            self.status.as_str(),
+            Status::Received.as_str(),
+            event,
+            self.due_at,
+            self.attempts,
+            message.max_attempts.max(1),
+            kind,
+            text,
+            field,
+            expression,
+            message.received_at.as_millis(),
+            self.completed_at,
+            message.replay_of.as_ref().map(MessageId::as_str),
+            message.batch_id,
+            message.traceparent,
+        ];
+        tx.execute(INSERT_MESSAGE, values)?;
+        let bodies = params![seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
+        tx.execute(INSERT_BODY, bodies)?;
+        let values = params![
+            event,
+            seq,
+            self.at,
+            self.status.as_str(),
+            self.attempts,
+            self.due_at,
+            kind,
+            text,
+            field,
+            expression,
+            self.output,
+            self.trace,
+        ];
+        tx.execute(INSERT_EVENT, values)?;
+        Ok(())
+    }
 }

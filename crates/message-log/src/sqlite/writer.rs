@@ -1,17 +1,21 @@
-//! The one writer of the file. All that is queued when it turns to its queue becomes one transaction; while that
-//! commits, the next one gathers. Nobody is answered before the commit.
+//! The one writer of the file. All that is queued when it turns to its queue goes to disk together; while that is written,
+//! the next group gathers. Nobody is answered before it is on disk: in the journal, where that will do, or in the tables.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::Connection;
 
 use super::checkpoint::Checkpoints;
 use super::failure::Kind;
-use super::inbox::Inbox;
-use super::operation::{Answer, Effect, Operation, Work};
+use super::inbox::{Inbox, Taken};
+use super::intake::{Done, Intake, TakenIn};
+use super::maintenance;
+use super::operation::{Answer, Effect, Operation, Reply, Work};
+use super::options::Durability;
 use super::shared::Shared;
 use super::statements::Statements;
-use super::{maintenance, transaction};
+use super::transaction::{self, Commit};
 use crate::Error;
 
 /// Most operations of one transaction.
@@ -23,85 +27,175 @@ pub(super) struct Writer {
     checkpoints: Checkpoints,
     inbox: Arc<Inbox>,
     shared: Arc<Shared>,
+    intake: Intake,
     last_seq: i64,
+    /// What a commit is worth that somebody waits for.
+    answered: Commit,
+}
+
+/// Operations of one transaction.
+struct Batch {
+    operations: Vec<Operation>,
+    /// What was taken in goes into the tables first. Without it only such may be done as has nothing to do with that.
+    folds: bool,
 }
 
 impl Writer {
-    pub fn new(checkpoints: Checkpoints, inbox: Arc<Inbox>, shared: Arc<Shared>) -> Self {
+    pub fn new(
+        checkpoints: Checkpoints,
+        inbox: Arc<Inbox>,
+        shared: Arc<Shared>,
+        intake: Intake,
+        durability: Durability,
+    ) -> Self {
         let last_seq = shared.last_event();
-        Self { checkpoints, inbox, shared, last_seq }
+        let answered = match durability {
+            Durability::Full => Commit::OnDisk,
+            Durability::RelaxedMayLoseAckedMessages => Commit::Soon,
+        };
+        Self { checkpoints, inbox, shared, intake, last_seq, answered }
     }
 
     /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file.
     pub fn run(mut self, conn: Connection) {
         self.write_all(&Statements::new(&conn));
         maintenance::finish(conn);
+        self.intake.close();
     }
 
     fn write_all(&mut self, statements: &Statements<'_>) {
         let mut queued = Vec::new();
         loop {
-            self.inbox.take(&mut queued);
-            if queued.is_empty() {
-                break;
+            match self.inbox.take(&mut queued, self.intake.patience(Instant::now())) {
+                Taken::Operations => {}
+                Taken::Nothing => {
+                    self.fold(statements, Commit::Soon);
+                    continue;
+                }
+                Taken::Closed => break,
             }
             for batch in batches(&mut queued) {
                 self.write(statements, batch);
-                self.checkpoints.committed(statements.conn());
             }
         }
+        self.fold(statements, self.answered);
     }
 
     fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
-        let mut pending = vec![batch];
-        while let Some(mut batch) = pending.pop() {
-            if let [operation] = batch.as_slice()
+        let Some(operations) = self.take_in(statements, batch) else {
+            if self.intake.is_due(Instant::now()) {
+                self.fold(statements, Commit::Soon);
+            }
+            return;
+        };
+        let mut pending = vec![Batch { operations, folds: true }];
+        while let Some(batch) = pending.pop() {
+            if let [operation] = batch.operations.as_slice()
                 && operation.work.stands_alone()
             {
-                let operation = batch.remove(0);
-                self.write_alone(statements.conn(), operation);
+                batch.operations.into_iter().for_each(|operation| self.write_alone(statements.conn(), operation));
                 continue;
             }
-            let (result, last_seq) = transaction::run(statements, &batch, self.last_seq);
-            match result {
-                Ok(effects) => {
-                    self.last_seq = last_seq;
-                    self.shared.committed(last_seq, &batch, &effects);
-                    for (operation, effect) in batch.into_iter().zip(effects) {
-                        self.answer(operation, Ok(effect));
-                    }
-                }
-                Err(error) => self.failed(batch, error, &mut pending),
-            }
+            self.transact(statements, batch, &mut pending);
         }
     }
 
+    /// Gives back what has to go into the tables.
+    fn take_in(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) -> Option<Vec<Operation>> {
+        let taken = match self.intake.take_in(statements, &batch, self.last_seq) {
+            Ok(TakenIn::AfterFolding) if self.fold(statements, self.answered) => {
+                self.intake.take_in(statements, &batch, self.last_seq)
+            }
+            taken => taken,
+        };
+        // What cannot be looked up will be told by the transaction.
+        let Ok(TakenIn::Done(done, last_seq)) = taken else { return Some(batch) };
+        self.last_seq = last_seq;
+        self.shared.taken_in(done.iter().map(|Done { effect, .. }| effect));
+        for (Operation { work, reply }, done) in batch.into_iter().zip(done) {
+            self.inbox.answered(&work);
+            self.intake.keep(work, &done);
+            answer(&self.inbox, reply, Ok(done.effect));
+        }
+        None
+    }
+
+    /// Puts what was taken in into the tables; `false` when they did not take it.
+    fn fold(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
+        if self.intake.unfolded().is_empty() {
+            return true;
+        }
+        let unfolded = Some(self.intake.unfolded());
+        if let (Err(error), _) = transaction::run(statements, unfolded, &[], self.last_seq, commit) {
+            tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
+            self.intake.put_off(Instant::now());
+            return false;
+        }
+        self.committed(statements, &[], &[], commit);
+        true
+    }
+
+    fn transact(&mut self, statements: &Statements<'_>, batch: Batch, pending: &mut Vec<Batch>) {
+        let Batch { operations, folds } = batch;
+        let reads = operations.iter().all(|operation| matches!(operation.work, Work::Fold));
+        let commit = if reads { Commit::Soon } else { self.answered };
+        let unfolded = folds.then(|| self.intake.unfolded());
+        let (result, last_seq) = transaction::run(statements, unfolded, &operations, self.last_seq, commit);
+        let effects = match result {
+            Ok(effects) => effects,
+            Err(error) => return self.failed(statements, Batch { operations, folds }, error, pending),
+        };
+        self.last_seq = last_seq;
+        if folds {
+            self.committed(statements, &operations, &effects, commit);
+        } else {
+            self.shared.committed_aside(&effects);
+            self.checkpoints.committed(statements.conn());
+        }
+        for (operation, effect) in operations.into_iter().zip(effects) {
+            self.answer(operation, Ok(effect));
+        }
+    }
+
+    fn committed(&mut self, statements: &Statements<'_>, operations: &[Operation], effects: &[Effect], commit: Commit) {
+        let leaves_something = self.intake.unfolded().leaves_something();
+        self.intake.folded(commit == Commit::OnDisk);
+        self.shared.committed(self.last_seq, operations, effects, leaves_something);
+        self.checkpoints.committed(statements.conn());
+    }
+
     /// After a transaction that has been rolled back: refuses what cannot be done, and puts the rest in `pending`.
-    fn failed(&self, batch: Vec<Operation>, error: rusqlite::Error, pending: &mut Vec<Vec<Operation>>) {
+    fn failed(&mut self, statements: &Statements<'_>, batch: Batch, error: rusqlite::Error, pending: &mut Vec<Batch>) {
+        let Batch { operations, folds } = batch;
         match Kind::of(&error) {
             Kind::NoRoom => {
-                tracing::error!(error = %error, operations = batch.len(), "the message log has no room on its disk");
+                tracing::error!(%error, operations = operations.len(), "the message log has no room on its disk");
                 let (appends, rest): (Vec<_>, Vec<_>) =
-                    batch.into_iter().partition(|operation| operation.work.brings_messages());
-                // What is accepted already must get on, and retention makes room: these are tried without the appends.
-                let retry = !appends.is_empty() || rest.len() > 1;
-                for operation in appends {
-                    self.answer(operation, Err(Error::Full));
+                    operations.into_iter().partition(|operation| operation.work.brings_messages());
+                let alone = appends.is_empty() && rest.len() == 1;
+                self.refuse(appends, &Error::Full);
+                // What is accepted already must get on: this is tried without the appends.
+                if !alone {
+                    return pending.extend(halves(rest, folds));
                 }
-                if retry {
-                    pending.extend(halves(rest));
-                } else {
-                    self.refuse(rest, &Error::Unavailable(error.to_string()));
-                }
+                // Retention makes room, which what was taken in may need.
+                let (drops, rest): (Vec<_>, Vec<_>) =
+                    rest.into_iter().partition(|operation| folds && operation.work.makes_room());
+                self.refuse(rest, &Error::Unavailable(error.to_string()));
+                pending.extend(halves(drops, false));
             }
             Kind::Away => {
-                tracing::error!(error = %error, operations = batch.len(), "the message log cannot be written");
-                self.refuse(batch, &Error::Unavailable(error.to_string()));
+                tracing::error!(%error, operations = operations.len(), "the message log cannot be written");
+                self.refuse(operations, &Error::Unavailable(error.to_string()));
             }
-            Kind::Operation if batch.len() > 1 => pending.extend(halves(batch)),
+            Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),
+            // It was not this one, perhaps.
+            Kind::Operation if !self.intake.unfolded().is_empty() && self.fold(statements, Commit::Soon) => {
+                pending.push(Batch { operations, folds });
+            }
             Kind::Operation => {
-                tracing::error!(error = %error, "the message log refused an operation");
-                self.refuse(batch, &Error::Other(error.to_string()));
+                tracing::error!(%error, "the message log refused an operation");
+                self.refuse(operations, &Error::Other(error.to_string()));
             }
         }
     }
@@ -127,16 +221,33 @@ impl Writer {
 
     fn answer(&self, operation: Operation, result: Result<Effect, Error>) {
         self.inbox.answered(&operation.work);
-        if let Some((reply, _room)) = operation.reply {
-            // A caller that has gone drops the answer, which gives back the leases in it.
-            let _ = reply.send(Answer::new(result, Arc::clone(&self.inbox)));
-        }
+        answer(&self.inbox, operation.reply, result);
+    }
+}
+
+fn answer(inbox: &Arc<Inbox>, reply: Option<Reply>, result: Result<Effect, Error>) {
+    if let Some((reply, _room)) = reply {
+        // A caller that has gone drops the answer, which gives back the leases in it.
+        let _ = reply.send(Answer::new(result, Arc::clone(inbox)));
     }
 }
 
 impl Work {
     fn brings_messages(&self) -> bool {
         matches!(self, Self::Append(_) | Self::AppendTried(_))
+    }
+
+    /// It drops what is old, and looks at nothing that was just taken in.
+    fn makes_room(&self) -> bool {
+        matches!(
+            self,
+            Self::DropMessages { .. }
+                | Self::DropKeys { .. }
+                | Self::DropPlan { .. }
+                | Self::ForgetRecords { .. }
+                | Self::ForgetQuotas
+                | Self::ForgetPoll(_)
+        )
     }
 
     /// It cannot be part of a transaction.
@@ -171,7 +282,8 @@ fn batches(queued: &mut Vec<Operation>) -> Vec<Vec<Operation>> {
 }
 
 /// The second half first: the last of a stack is the next.
-fn halves(mut batch: Vec<Operation>) -> Vec<Vec<Operation>> {
-    let second = batch.split_off(batch.len().div_ceil(2));
-    [second, batch].into_iter().filter(|half| !half.is_empty()).collect()
+fn halves(mut operations: Vec<Operation>, folds: bool) -> impl Iterator<Item = Batch> {
+    let second = operations.split_off(operations.len().div_ceil(2));
+    let halves = [second, operations].into_iter().filter(|half| !half.is_empty());
+    halves.map(move |operations| Batch { operations, folds })
 }

@@ -178,6 +178,18 @@ async fn dying_after_a_claim_loses_nothing(subject: Subject) {
     dies_at(subject, "claim.taken", [15, 20]).await;
 }
 
+/// Messages and ends are answered before the tables of the SQLite log have them, but for those that go to disk together with
+/// a retry or a claim: these go into the tables at once.
+#[tokio::test]
+async fn dying_before_the_tables_have_it_loses_nothing() {
+    dies_at(Subject::on_sqlite().await, "fold.before_commit", [10, 15]).await;
+}
+
+#[tokio::test]
+async fn dying_after_the_tables_have_it_loses_nothing() {
+    dies_at(Subject::on_sqlite().await, "fold.after_commit", [10, 15]).await;
+}
+
 /// The one step that lies at the target: it has the request, and has not answered.
 async fn dying_before_the_target_s_answer_loses_nothing(mut subject: Subject) {
     const HANGS: [usize; 2] = [50, 120];

@@ -1,0 +1,79 @@
+//! What a process that died left in its journal, and the journal of the next one.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::Unfolded;
+use super::lot;
+use crate::Error;
+use crate::sqlite::journal::{self, Journal, Left};
+use crate::sqlite::statements::Statements;
+use crate::sqlite::transaction::{self, Commit};
+
+const STANDING: &str = "
+SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE name = 'folded_lots')";
+
+const SET_SALT: &str = "UPDATE counters SET value = ? WHERE name = 'journal_salt'";
+
+/// The journal of a file.
+pub(super) fn beside(file: &Path) -> PathBuf {
+    with(file, "-intake")
+}
+
+/// Puts what the tables do not have yet into them, on disk; gives the number of the last lot that they have.
+pub(super) fn recover(conn: &Connection, file: &Path) -> Result<i64, Error> {
+    let (salt, folded): (i64, i64) = conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let Some(mut left) = journal::read(file).map_err(|error| unreadable(file, &error))? else { return Ok(folded) };
+    left.records.retain(|(number, _)| *number > folded);
+    let Some((first, _)) = left.records.first() else { return Ok(folded) };
+    // The tables of another time, as from a backup: nothing of it fits between what they have and what comes.
+    if left.salt != salt || *first != folded + 1 {
+        let aside = with(file, ".set-aside");
+        std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
+        tracing::warn!(file = %aside.display(), "a journal that does not belong to this message log was set aside");
+        return Ok(folded);
+    }
+    let records = left.records.len();
+    let unfolded = unfolded(folded, left)?;
+    let statements = Statements::new(conn);
+    let last_seq = crate::sqlite::schema::last_seq(conn)?;
+    transaction::run(&statements, Some(&unfolded), &[], last_seq, Commit::OnDisk).0?;
+    tracing::info!(lots = records, messages = unfolded.len(), "took up what the last process had acknowledged");
+    Ok(unfolded.lots)
+}
+
+fn unfolded(folded: i64, left: Left) -> Result<Unfolded, Error> {
+    let mut unfolded = Unfolded::after(folded);
+    for (number, text) in left.records {
+        let lot = lot::read(text)?;
+        for (seq, message) in lot.arrivals {
+            unfolded.came(seq, Box::new(message));
+        }
+        for (event, change) in lot.ends {
+            unfolded.ended(event, Box::new(change));
+        }
+        unfolded.lots = number;
+    }
+    Ok(unfolded)
+}
+
+/// Begins a journal that the tables know for theirs.
+pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Journal, Error> {
+    // 62 bits of it are random.
+    let salt = i64::from_le_bytes(std::array::from_fn(|at| uuid::Uuid::now_v7().as_bytes()[at + 8]));
+    Statements::new(conn).sync(Commit::OnDisk)?;
+    conn.execute(SET_SALT, [salt])?;
+    Journal::create(file, salt, lots).map_err(|error| unreadable(file, &error))
+}
+
+fn with(file: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Error {
+    Error::Unavailable(format!("{}: {error}", file.display()))
+}

@@ -1,0 +1,239 @@
+//! A file of records, one after another, each on disk before anything in it is answered. It knows nothing of what they say.
+//!
+//! Its room is filled with zeros once and then used over and over: a sync of bytes that have their place on the disk writes
+//! those bytes alone, where one that makes a file longer writes the file system's own notes too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"KNTLOTS1";
+/// The header has a block of its own, which is written once.
+const HEADER_BYTES: u64 = 4_096;
+/// Number, length and checksum of a record come before what it says.
+pub(super) const FRAME_BYTES: usize = 16;
+/// The file grows by so much.
+const GROWTH_BYTES: u64 = 1024 * 1024;
+/// And no further than this: then it begins again.
+const LIMIT_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The file, open at its end.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+    salt: i64,
+    /// Where the next record goes.
+    end: u64,
+    /// So much of the file is filled.
+    room: u64,
+    /// Number of the last record. Each is the one before plus 1, so that what is left of an earlier turn is none.
+    number: i64,
+}
+
+/// Why a record was not written.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The disk has no room for more. The file is as it was.
+    NoRoom(io::Error),
+    /// Nobody knows what stands in the file now.
+    Broken(io::Error),
+}
+
+/// What a process left behind.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    pub salt: i64,
+    /// By number.
+    pub records: Vec<(i64, Vec<u8>)>,
+}
+
+impl Journal {
+    /// Makes the file, or makes it anew. Its first record will have the number after `number`.
+    pub fn create(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        // It holds what messages hold, which is nobody else's.
+        let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut header = vec![0; usize::try_from(HEADER_BYTES).unwrap_or(0)];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..16].copy_from_slice(&salt.to_le_bytes());
+        file.write_all_at(&header, 0)?;
+        let mut journal = Self { file, path: path.to_owned(), salt, end: HEADER_BYTES, room: HEADER_BYTES, number };
+        journal.grow()?;
+        // Its name is on disk with it.
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(journal)
+    }
+
+    /// Whether a record of so many bytes can be written before the file begins again.
+    pub fn takes(&self, bytes: usize) -> bool {
+        self.end.saturating_add(bytes as u64) <= LIMIT_BYTES
+    }
+
+    /// Whether one of so many can ever be written.
+    pub fn could_take(bytes: usize) -> bool {
+        HEADER_BYTES.saturating_add(bytes as u64) <= LIMIT_BYTES
+    }
+
+    /// Writes what `record` says after its first [`FRAME_BYTES`], which are the journal's to fill. Returns when it is on disk;
+    /// gives its number.
+    pub fn append(&mut self, record: &mut [u8]) -> Result<i64, Refused> {
+        let number = self.number + 1;
+        let (frame, says) = record.split_at_mut(FRAME_BYTES);
+        let length = u32::try_from(says.len()).map_err(|error| Refused::NoRoom(too_long(error)))?;
+        frame[..8].copy_from_slice(&number.to_le_bytes());
+        frame[8..12].copy_from_slice(&length.to_le_bytes());
+        frame[12..].copy_from_slice(&sum(self.salt, number, says).to_le_bytes());
+        let end = self.end + record.len() as u64;
+        while end > self.room {
+            self.grow().map_err(Refused::NoRoom)?;
+        }
+        self.file.write_all_at(record, self.end).map_err(Refused::Broken)?;
+        self.file.sync_data().map_err(Refused::Broken)?;
+        (self.end, self.number) = (end, number);
+        Ok(number)
+    }
+
+    /// Nothing in the file is needed any more: it is written from its start again.
+    pub fn begin_again(&mut self) {
+        self.end = HEADER_BYTES;
+    }
+
+    /// Whoever opens it next needs nothing of it.
+    pub fn remove(self) -> io::Result<()> {
+        std::fs::remove_file(self.path)
+    }
+
+    fn grow(&mut self) -> io::Result<()> {
+        let zeros = vec![0; GROWTH_BYTES as usize];
+        self.file.write_all_at(&zeros, self.room)?;
+        self.file.sync_all()?;
+        self.room += GROWTH_BYTES;
+        Ok(())
+    }
+}
+
+/// What stands in a file, up to the first record that is none; `None` when there is no file, or one that was never finished.
+pub(super) fn read(path: &Path) -> io::Result<Option<Left>> {
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        Ok(mut file) => file.read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let header = bytes.get(..HEADER_BYTES as usize).filter(|header| header.starts_with(MAGIC));
+    let Some(salt) = header.and_then(|header| header[8..16].try_into().ok()).map(i64::from_le_bytes) else {
+        return Ok(None);
+    };
+    let mut records: Vec<(i64, Vec<u8>)> = Vec::new();
+    let mut rest = &bytes[HEADER_BYTES as usize..];
+    while let Some((number, says, after)) = record(rest, salt)
+        && records.last().is_none_or(|(last, _)| last + 1 == number)
+    {
+        records.push((number, says.to_vec()));
+        rest = after;
+    }
+    Ok(Some(Left { salt, records }))
+}
+
+/// The first record, what it says, and what comes after it.
+fn record(bytes: &[u8], salt: i64) -> Option<(i64, &[u8], &[u8])> {
+    let (frame, rest) = bytes.split_at_checked(FRAME_BYTES)?;
+    let number = i64::from_le_bytes(frame[..8].try_into().ok()?);
+    let length = usize::try_from(u32::from_le_bytes(frame[8..12].try_into().ok()?)).ok()?;
+    let known = u32::from_le_bytes(frame[12..].try_into().ok()?);
+    let (says, after) = rest.split_at_checked(length)?;
+    (number > 0 && known == sum(salt, number, says)).then_some((number, says, after))
+}
+
+fn sum(salt: i64, number: i64, says: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&salt.to_le_bytes());
+    sum.update(&number.to_le_bytes());
+    sum.update(&(says.len() as u64).to_le_bytes());
+    sum.update(says);
+    sum.finalize()
+}
+
+fn too_long(error: std::num::TryFromIntError) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(journal: &mut Journal, says: &str) -> i64 {
+        journal.append(&mut [&[0; FRAME_BYTES], says.as_bytes()].concat()).unwrap()
+    }
+
+    fn texts(path: &Path) -> Vec<(i64, String)> {
+        let left = read(path).unwrap().unwrap();
+        left.records.into_iter().map(|(number, says)| (number, String::from_utf8(says).unwrap())).collect()
+    }
+
+    fn said(records: &[(i64, &str)]) -> Vec<(i64, String)> {
+        records.iter().map(|(number, text)| (*number, (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn reads_what_was_written_and_nothing_of_an_earlier_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lots");
+        assert_eq!(read(&path).unwrap(), None);
+        let mut journal = Journal::create(&path, 7, 40).unwrap();
+        assert_eq!(texts(&path), said(&[]));
+        assert_eq!([write(&mut journal, "one"), write(&mut journal, ""), write(&mut journal, "three")], [41, 42, 43]);
+        assert_eq!(texts(&path), said(&[(41, "one"), (42, ""), (43, "three")]));
+        journal.begin_again();
+        write(&mut journal, "ONE");
+        assert_eq!(texts(&path), said(&[(44, "ONE")]), "42 stands where 45 would, and is not taken for it");
+        assert_eq!(read(&path).unwrap().unwrap().salt, 7);
+        journal.remove().unwrap();
+        assert_eq!(read(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn a_record_that_did_not_reach_the_disk_whole_ends_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lots");
+        let mut journal = Journal::create(&path, 1, 0).unwrap();
+        write(&mut journal, "first");
+        let second = journal.end;
+        write(&mut journal, "second");
+        let whole = std::fs::read(&path).unwrap();
+        let end = usize::try_from(journal.end).unwrap();
+        for at in usize::try_from(second).unwrap()..end {
+            let mut torn = whole.clone();
+            torn[at] ^= 0x10;
+            std::fs::write(&path, &torn).unwrap();
+            assert_eq!(texts(&path), said(&[(1, "first")]), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(texts(&path), said(&[(1, "first")]), "cut at {at}");
+        }
+        for cut in [0, 7, 4_095] {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            assert_eq!(read(&path).unwrap(), None, "a file that was never finished");
+        }
+    }
+
+    #[test]
+    fn grows_to_its_limit_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lots");
+        let mut journal = Journal::create(&path, 1, 0).unwrap();
+        let large = "x".repeat(5_000_000);
+        let mut written = 0;
+        while journal.takes(large.len()) {
+            write(&mut journal, &large);
+            written += 1;
+        }
+        assert_eq!(written, 6);
+        assert_eq!(texts(&path).len(), 6);
+        assert!(std::fs::metadata(&path).unwrap().len() <= LIMIT_BYTES + GROWTH_BYTES);
+        assert!(Journal::could_take(large.len()) && !Journal::could_take(34_000_000));
+    }
+}

@@ -1,0 +1,221 @@
+//! What is answered before the tables have it: it outlives a crash, once, and is seen by whoever reads.
+
+use std::path::PathBuf;
+
+use futures::future::join_all;
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, NodeId};
+use kanat_model::message::Status;
+
+use super::File;
+use crate::contract::{Subject, leased, message, settlement, tenant};
+use crate::sqlite::{Durability, Options};
+use crate::{Appended, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Settled};
+
+const JOURNAL: &str = "messages.db-intake";
+
+/// The files as they stand at this moment, which is how a process that is killed leaves them.
+fn crashed(file: &File) -> File {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["messages.db", "messages.db-wal", JOURNAL] {
+        let from = file.path.with_file_name(name);
+        if from.exists() {
+            std::fs::copy(&from, dir.path().join(name)).unwrap();
+        }
+    }
+    File { path: dir.path().join("messages.db"), _dir: dir }
+}
+
+fn journal(file: &File) -> PathBuf {
+    file.path.with_file_name(JOURNAL)
+}
+
+/// Another program that keeps the tables from being written, until it is unlocked.
+async fn locked(file: &File) -> sqlx::SqliteConnection {
+    let mut other = file.connect().await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    other
+}
+
+async fn unlock(mut other: sqlx::SqliteConnection) {
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+}
+
+async fn held(subject: &Subject, flow: &FlowId, count: usize) -> Vec<Lease> {
+    let place = Place::Leased(subject.boot.clone());
+    let messages = (0..count).map(|_| NewMessage { place: place.clone(), ..message(flow) });
+    subject.append_all(messages.collect()).await.into_iter().map(leased).collect()
+}
+
+async fn count(subject: &Subject, flow: &FlowId, status: Status) -> u64 {
+    let filter = Filter { status: Some(status), ..Filter::flow(tenant(), flow.clone()) };
+    let first = crate::Position::Page(kanat_model::page::Page::new(Some(1), None));
+    subject.log.list(&filter, first).await.unwrap().total
+}
+
+#[tokio::test]
+async fn what_was_answered_and_is_in_no_table_outlives_a_crash() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let early = held(&subject, &flow, 3).await;
+    // They are in the tables before the other program comes.
+    assert_eq!(count(&subject, &flow, Status::Processing).await, 3);
+    let other = locked(&file).await;
+    let late = message(&flow);
+    let (ended, appended, queued) = tokio::join!(
+        subject.settle(&early[0], 1, Outcome::Delivered),
+        held(&subject, &flow, 4),
+        subject.append(NewMessage { place: Place::Queued, ..late.clone() }),
+    );
+    assert_eq!((ended, appended.len(), queued), (Settled::Done, 4, Appended::Waiting));
+
+    let copy = crashed(&file);
+    unlock(other).await;
+    let next = Subject::open_as(&copy, subject.node.clone()).await;
+    assert_eq!(count(&next, &flow, Status::Delivered).await, 1);
+    assert_eq!(count(&next, &flow, Status::Received).await, 1);
+    assert_eq!(count(&next, &flow, Status::Processing).await, 6);
+    assert_eq!(next.get(&late.id).await.payload, late.raw_body);
+    // What the dead boot held is claimed by the next one, but for what had ended.
+    assert_eq!(next.claim(100, &[&flow]).await.len(), 7);
+    next.close().await;
+    subject.close().await;
+}
+
+#[tokio::test]
+async fn what_the_tables_have_is_not_taken_up_again() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let other = locked(&file).await;
+    held(&subject, &flow, 5).await;
+    let copy = crashed(&file);
+    let stale = std::fs::read(journal(&copy)).unwrap();
+    unlock(other).await;
+    subject.close().await;
+
+    for boot in 0..3 {
+        let next = Subject::open_as(&copy, NodeId::generate()).await;
+        assert_eq!(count(&next, &flow, Status::Processing).await, 5, "boot {boot}");
+        next.close().await;
+        assert!(!journal(&copy).exists(), "a log that was closed is one file");
+        std::fs::write(journal(&copy), &stale).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_journal_of_another_time_is_set_aside() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let backup = crashed(&file);
+    held(&subject, &flow, 5).await;
+    assert_eq!(count(&subject, &flow, Status::Processing).await, 5);
+    // The journal begins again with what comes after a commit that is on disk.
+    assert_eq!(subject.log.renew_lease(&subject.boot).await.unwrap(), Settled::Done);
+    let other = locked(&file).await;
+    held(&subject, &flow, 2).await;
+    // The tables of the backup have nothing of what came between.
+    std::fs::copy(journal(&file), journal(&backup)).unwrap();
+    unlock(other).await;
+    subject.close().await;
+
+    let restored = Subject::open(&backup).await;
+    assert_eq!(count(&restored, &flow, Status::Processing).await, 0);
+    assert!(backup.path.with_file_name(format!("{JOURNAL}.set-aside")).exists());
+    held(&restored, &flow, 2).await;
+    let again = crashed(&backup);
+    restored.close().await;
+    let again = Subject::open(&again).await;
+    assert_eq!(count(&again, &flow, Status::Processing).await, 2);
+    again.close().await;
+}
+
+#[tokio::test]
+async fn readers_see_what_was_answered_before_they_asked() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    for n in 1..=20 {
+        let lease = subject.lease(message(&flow)).await;
+        assert_eq!(subject.get(&lease.message_id).await.status, Status::Processing);
+        subject.deliver(&lease).await;
+        assert_eq!(subject.get(&lease.message_id).await.status, Status::Delivered);
+        assert_eq!(count(&subject, &flow, Status::Delivered).await, n);
+        let queued = message(&flow);
+        subject.append(NewMessage { place: Place::Queued, ..queued.clone() }).await;
+        assert_eq!(subject.claim_one(&flow).await.lease.message_id, queued.id);
+    }
+    let query = EventQuery { tenant: tenant(), flow_id: None, status: None, after: 0, limit: 7 };
+    let events = subject.events(query).await;
+    assert_eq!(events.len(), 20 * 4);
+    assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+    assert_eq!(subject.log.last_event().await.unwrap(), events[79].seq);
+    subject.close().await;
+}
+
+#[tokio::test]
+async fn an_end_is_fenced_wherever_its_message_is() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let lease = subject.lease(message(&flow)).await;
+    let twice = [Outcome::Delivered, Outcome::DeadLetter].map(|outcome| settlement(&lease, 1, outcome));
+    let both = join_all(twice.iter().map(|settlement| subject.log.settle(settlement))).await;
+    assert!(matches!(both.as_slice(), [Ok(Settled::Done), Ok(Settled::Fenced)]));
+    assert_eq!(subject.settle(&lease, 1, Outcome::DeadLetter).await, Settled::Fenced);
+    assert_eq!(subject.get(&lease.message_id).await.status, Status::Delivered);
+    assert_eq!(subject.settle(&lease, 1, Outcome::DeadLetter).await, Settled::Fenced);
+
+    let lease = subject.lease(message(&flow)).await;
+    let forged = Lease { owner: kanat_model::id::BootId::generate(), ..lease.clone() };
+    assert_eq!(subject.settle(&forged, 1, Outcome::Delivered).await, Settled::Fenced);
+    let forged = Lease { token: lease.token + 1, ..lease.clone() };
+    assert_eq!(subject.settle(&forged, 1, Outcome::Delivered).await, Settled::Fenced);
+    subject.deliver(&lease).await;
+    subject.close().await;
+}
+
+#[tokio::test]
+async fn a_second_message_of_an_id_is_refused_wherever_the_first_one_is() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let first = message(&flow);
+    let (one, two) = tokio::join!(subject.log.append(first.clone()), subject.log.append(first.clone()));
+    assert!(one.is_ok() && two.is_err());
+    assert!(subject.log.append(first.clone()).await.is_err());
+    assert_eq!(subject.ids(&Filter::flow(tenant(), flow.clone())).await.as_slice(), std::slice::from_ref(&first.id));
+    assert!(subject.log.append(first).await.is_err());
+    subject.append(message(&flow)).await;
+    subject.close().await;
+}
+
+/// The journal begins again from its start when it is full, and what it held by then is in the tables.
+#[tokio::test]
+async fn more_comes_in_than_the_journal_holds() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let body = bytes::Bytes::from(format!("{:?}", "x".repeat(1_000_000)));
+    let mut leases = Vec::new();
+    for _ in 0..10 {
+        let place = Place::Leased(subject.boot.clone());
+        let message = || NewMessage { raw_body: body.clone(), place: place.clone(), ..message(&flow) };
+        leases.extend(subject.append_all((0..7).map(|_| message()).collect()).await.into_iter().map(leased));
+    }
+    assert!(std::fs::metadata(journal(&file)).unwrap().len() < 34 * 1024 * 1024);
+    let copy = crashed(&file);
+    let next = Subject::open_as(&copy, subject.node.clone()).await;
+    assert_eq!(count(&next, &flow, Status::Processing).await, 70);
+    for lease in &leases {
+        subject.deliver(lease).await;
+    }
+    next.close().await;
+    subject.close().await;
+}
+
+#[tokio::test]
+async fn a_log_that_need_not_sync_has_no_journal() {
+    let file = File::new();
+    let options = Options { durability: Durability::RelaxedMayLoseAckedMessages, ..Options::default() };
+    let log = file.open_with(options).await;
+    log.append(message(&FlowId::generate())).await.unwrap();
+    assert!(!journal(&file).exists());
+    log.retain(Timestamp::from_millis(0)).await.unwrap();
+    log.close().await;
+}
