@@ -7,7 +7,7 @@
 //!
 //! And where many send at once, those who were just answered send again within a moment. A sender waits for its answer, so
 //! there are at least as many of them as the last group had messages and came while that one was written: the writer
-//! gathers so many before it begins the next group, for a few times as long as the last one took at most. Otherwise two
+//! gathers so many before it begins the next group, for some times as long as the last one took at most. Otherwise two
 //! halves of the senders would take turns, at twice the commits. A lone sender, or a few, never wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,9 @@ use super::operation::{Operation, Work};
 
 /// How long after a message came in the next one is expected.
 const COMPANY: Duration = Duration::from_millis(5);
-/// Gathering takes so many times as long as the last group took at most,
-const PATIENCE: u32 = 4;
+/// Gathering takes so many times as long as the last group took at most: a record of the journal takes a fraction of the time
+/// in which its senders come again,
+const PATIENCE: u32 = 16;
 /// and however long that was, no longer than this.
 const GATHER: Duration = Duration::from_millis(4);
 /// Groups of fewer messages are not gathered for.
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_group_gathers_as_many_as_had_no_answer_and_no_longer_than_a_few_groups_take() {
-        let took = Duration::from_micros(700);
+        let took = Duration::from_micros(200);
         let begun = Instant::now();
         let now = begun + took;
         let state = |appends, last_appends, came_meanwhile| State {

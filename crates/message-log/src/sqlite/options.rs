@@ -18,7 +18,7 @@ const READER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What is left of the write-ahead log's file after it has grown.
 const WAL_LIMIT_BYTES: i64 = 64 * 1024 * 1024;
 /// In KiB when negative.
-const WRITER_CACHE: i64 = -8 * 1024;
+const WRITER_CACHE: i64 = -2 * 1024;
 const STATEMENTS: usize = 64;
 
 /// How the log is kept.
