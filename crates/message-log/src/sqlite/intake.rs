@@ -51,6 +51,8 @@ pub(super) struct Intake {
     since: Option<Instant>,
     /// It could not be put into the tables, and is not tried again before this time.
     put_off: Option<Instant>,
+    /// The tables have something that is on disk in the journal alone.
+    relies: bool,
 }
 
 /// What operations come to once the journal has the lot.
@@ -88,7 +90,7 @@ impl Intake {
             Durability::RelaxedMayLoseAckedMessages => None,
         };
         let (room, unfolded) = (Room::of(path), Unfolded::after(lots));
-        Ok(Self { journal, room, lot: Lot::new(), unfolded, bytes: 0, since: None, put_off: None })
+        Ok(Self { journal, room, lot: Lot::new(), unfolded, bytes: 0, since: None, put_off: None, relies: false })
     }
 
     pub fn unfolded(&self) -> &Unfolded {
@@ -120,11 +122,9 @@ impl Intake {
         if !plain || !self.room.is_ample(statements.conn())? {
             return Ok(TakenIn::Not);
         }
-        // Looked up one by one, each would lock the file for itself.
-        statements.execute("BEGIN", ())?;
         self.lot.clear();
-        let draft = draft(&mut self.lot, &self.unfolded, statements.conn(), operations, last_seq);
-        statements.execute("COMMIT", ())?;
+        let (lot, unfolded) = (&mut self.lot, &self.unfolded);
+        let draft = statements.reading(|conn| draft(lot, unfolded, conn, operations, last_seq));
         let Some(draft) = draft? else { return Ok(TakenIn::Not) };
         if self.lot.is_empty() {
             return Ok(TakenIn::Done(draft.done, last_seq));
@@ -168,6 +168,7 @@ impl Intake {
     pub fn folded(&mut self, on_disk: bool) {
         self.unfolded.clear();
         (self.bytes, self.since, self.put_off) = (0, None, None);
+        self.relies = !on_disk && self.journal.is_some();
         if on_disk && let Some(journal) = &mut self.journal {
             journal.begin_again();
         }
@@ -178,9 +179,17 @@ impl Intake {
         self.put_off = Some(now + PAUSE);
     }
 
-    /// Once the tables have everything on disk: leaves nothing beside them.
+    /// The journal will go: what is next put into the tables is a commit that can be synced, if it is nothing else.
+    pub fn prepare_to_close(&mut self) {
+        if self.relies {
+            self.unfolded.count_again();
+        }
+    }
+
+    /// Leaves nothing beside the tables once they have everything on disk.
     pub fn close(self) {
         if self.unfolded.is_empty()
+            && !self.relies
             && let Some(Err(error)) = self.journal.map(Journal::remove)
         {
             tracing::warn!(%error, "the message log's journal, which is empty, could not be removed");

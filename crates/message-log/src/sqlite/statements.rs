@@ -37,6 +37,14 @@ impl<'c> Statements<'c> {
         Ok(())
     }
 
+    /// Reads several times in one transaction: each for itself would lock and unlock the file.
+    pub fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        self.execute("BEGIN", ())?;
+        let result = read(self.conn);
+        let ended = self.execute("COMMIT", ()).or_else(|_| self.execute("ROLLBACK", ()));
+        ended.and(result)
+    }
+
     /// Runs a statement; says how many rows changed.
     pub fn execute(&self, text: &'static str, values: impl Params) -> rusqlite::Result<usize> {
         let mut prepared = self.prepared.borrow_mut();

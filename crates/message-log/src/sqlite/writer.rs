@@ -78,6 +78,7 @@ impl Writer {
                 self.write(statements, batch);
             }
         }
+        self.intake.prepare_to_close();
         self.fold(statements, self.answered);
     }
 

@@ -117,6 +117,11 @@ impl Unfolded {
         Ok(())
     }
 
+    /// Lets the next fold write how many lots there are, though the tables know.
+    pub fn count_again(&mut self) {
+        self.folded = -1;
+    }
+
     /// The tables have it.
     pub fn clear(&mut self) {
         self.folded = self.lots;
