@@ -19,6 +19,8 @@ const MOST_PAGES: i32 = 4 * PAGES;
 thread_local! {
     /// The length of the write-ahead log after the last commit of the thread that writes.
     static LENGTH_PAGES: Cell<i32> = const { Cell::new(0) };
+    /// A commit of that thread has written something.
+    static WROTE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The writer's side.
@@ -38,6 +40,7 @@ pub(super) struct Mover {
 pub(super) fn start(writer: &Connection, path: &Path, options: &Options) -> rusqlite::Result<(Checkpoints, Mover)> {
     writer.wal_hook(Some(|_, pages| {
         LENGTH_PAGES.set(pages);
+        WROTE.set(true);
         Ok(())
     }));
     let conn = options.writing(path)?;
@@ -47,6 +50,12 @@ pub(super) fn start(writer: &Connection, path: &Path, options: &Options) -> rusq
 }
 
 impl Checkpoints {
+    /// Whether `commit` wrote anything: SQLite syncs nothing for a transaction that changed no page, whatever it is told.
+    pub fn saw<T>(&self, commit: impl FnOnce() -> T) -> (T, bool) {
+        WROTE.set(false);
+        (commit(), WROTE.get())
+    }
+
     /// After a commit, on the thread that writes.
     pub fn committed(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();

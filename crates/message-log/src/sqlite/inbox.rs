@@ -106,7 +106,11 @@ impl Inbox {
                 (None, _) => break,
                 (Some(None), Some(idle)) => match idle.checked_sub(now.duration_since(begun)) {
                     Some(left) if !left.is_zero() => Some(left),
-                    _ => return Taken::Nothing,
+                    _ => {
+                        // What comes after a rest is no group's company.
+                        state.begun = None;
+                        return Taken::Nothing;
+                    }
                 },
                 (Some(pause), _) => pause,
             };

@@ -21,7 +21,7 @@ use super::journal::{Journal, Refused};
 use super::operation::{Change, Effect, Operation, Work};
 use super::options::{Durability, Options};
 use super::statements::Statements;
-use super::transaction;
+use super::transaction::{self, Commit};
 use crate::{Error, NewMessage, Settled};
 
 /// So many messages and ends, or bytes of them, are put into the tables without waiting for more.
@@ -65,7 +65,7 @@ struct Draft {
 pub(super) struct Done {
     pub effect: Effect,
     /// The place in the log's order that it took; none when it changed nothing.
-    seq: Option<i64>,
+    pub seq: Option<i64>,
 }
 
 /// What became of operations that were handed in.
@@ -86,9 +86,13 @@ impl Intake {
         let file = recover::beside(path);
         let lots = recover::recover(conn, &file)?;
         let journal = match options.durability {
-            Durability::Full => Some(recover::begin(conn, &file, lots)?),
-            Durability::RelaxedMayLoseAckedMessages => None,
+            // A full disk is no reason not to start: retention may make room.
+            Durability::Full => recover::begin(conn, &file, lots).inspect_err(|error| {
+                tracing::warn!(%error, "the message log has no journal: its tables get everything at once");
+            }),
+            Durability::RelaxedMayLoseAckedMessages => Ok(None),
         };
+        let journal = journal.unwrap_or_default();
         let (room, unfolded) = (Room::of(path), Unfolded::after(lots));
         Ok(Self { journal, room, lot: Lot::new(), unfolded, bytes: 0, since: None, put_off: None, relies: false })
     }
@@ -101,7 +105,7 @@ impl Intake {
     pub fn is_due(&self, now: Instant) -> bool {
         let many = self.unfolded.len() >= MANY || self.bytes >= MANY_BYTES;
         let old = self.since.is_some_and(|since| now.duration_since(since) >= LONGEST);
-        (many || old) && self.put_off.is_none_or(|until| until <= now)
+        (many || old) && !self.is_put_off(now)
     }
 
     /// How long it may wait for more when nothing comes; `None` when there is nothing.
@@ -164,14 +168,20 @@ impl Intake {
         }
     }
 
-    /// The tables have everything; `on_disk` too.
-    pub fn folded(&mut self, on_disk: bool) {
+    /// The tables have everything, by a commit that wrote something or had nothing to write.
+    pub fn folded(&mut self, commit: Commit, wrote: bool) {
         self.unfolded.clear();
         (self.bytes, self.since, self.put_off) = (0, None, None);
-        self.relies = !on_disk && self.journal.is_some();
-        if on_disk && let Some(journal) = &mut self.journal {
+        let Some(journal) = self.journal.as_mut().filter(|_| wrote) else { return };
+        self.relies = commit == Commit::Soon;
+        if !self.relies {
             journal.begin_again();
         }
+    }
+
+    /// Whether the tables did not take it a moment ago.
+    pub fn is_put_off(&self, now: Instant) -> bool {
+        self.put_off.is_some_and(|until| until > now)
     }
 
     /// The tables did not take it.
@@ -179,10 +189,10 @@ impl Intake {
         self.put_off = Some(now + PAUSE);
     }
 
-    /// The journal will go: what is next put into the tables is a commit that can be synced, if it is nothing else.
+    /// The journal will go: there is something to put into the tables, so that the commit syncs what they rely on it for.
     pub fn prepare_to_close(&mut self) {
         if self.relies {
-            self.unfolded.count_again();
+            self.unfolded.skip_a_lot();
         }
     }
 

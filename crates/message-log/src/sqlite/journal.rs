@@ -62,9 +62,8 @@ impl Journal {
         let mut journal = Self { file, path: path.to_owned(), salt, end: HEADER_BYTES, room: HEADER_BYTES, number };
         journal.grow()?;
         // Its name is on disk with it.
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
-        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
         Ok(journal)
     }
 

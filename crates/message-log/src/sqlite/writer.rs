@@ -83,6 +83,23 @@ impl Writer {
     }
 
     fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
+        let (readers, operations): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|operation| matches!(operation.work, Work::Fold));
+        if !operations.is_empty() {
+            self.write_down(statements, operations);
+        }
+        if readers.is_empty() {
+            return;
+        }
+        // Who reads is told at once while the tables take nothing: another try would hold up who writes.
+        let folded = !self.intake.is_put_off(Instant::now()) && self.fold(statements, Commit::Soon);
+        let unfolded = || Error::Unavailable("its tables do not take what was acknowledged last".to_owned());
+        for reader in readers {
+            self.answer(reader, folded.then_some(Effect::Done).ok_or_else(unfolded));
+        }
+    }
+
+    fn write_down(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
         let Some(operations) = self.take_in(statements, batch) else {
             if self.intake.is_due(Instant::now()) {
                 self.fold(statements, Commit::Soon);
@@ -112,7 +129,9 @@ impl Writer {
         // What cannot be looked up will be told by the transaction.
         let Ok(TakenIn::Done(done, last_seq)) = taken else { return Some(batch) };
         self.last_seq = last_seq;
-        self.shared.taken_in(done.iter().map(|Done { effect, .. }| effect));
+        if done.iter().any(|done| done.seq.is_some()) {
+            self.shared.taken_in(done.iter().map(|Done { effect, .. }| effect));
+        }
         for (Operation { work, reply }, done) in batch.into_iter().zip(done) {
             self.inbox.answered(&work);
             self.intake.keep(work, &done);
@@ -127,28 +146,32 @@ impl Writer {
             return true;
         }
         let unfolded = Some(self.intake.unfolded());
-        if let (Err(error), _) = transaction::run(statements, unfolded, &[], self.last_seq, commit) {
-            tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
-            self.intake.put_off(Instant::now());
-            return false;
+        let run = || transaction::run(statements, unfolded, &[], self.last_seq, commit).0;
+        match self.checkpoints.saw(run) {
+            (Ok(_), wrote) => {
+                self.committed(statements, &[], &[], commit, wrote);
+                true
+            }
+            (Err(error), _) => {
+                tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
+                self.intake.put_off(Instant::now());
+                false
+            }
         }
-        self.committed(statements, &[], &[], commit);
-        true
     }
 
     fn transact(&mut self, statements: &Statements<'_>, batch: Batch, pending: &mut Vec<Batch>) {
         let Batch { operations, folds } = batch;
-        let reads = operations.iter().all(|operation| matches!(operation.work, Work::Fold));
-        let commit = if reads { Commit::Soon } else { self.answered };
         let unfolded = folds.then(|| self.intake.unfolded());
-        let (result, last_seq) = transaction::run(statements, unfolded, &operations, self.last_seq, commit);
+        let run = || transaction::run(statements, unfolded, &operations, self.last_seq, self.answered);
+        let ((result, last_seq), wrote) = self.checkpoints.saw(run);
         let effects = match result {
             Ok(effects) => effects,
             Err(error) => return self.failed(statements, Batch { operations, folds }, error, pending),
         };
         self.last_seq = last_seq;
         if folds {
-            self.committed(statements, &operations, &effects, commit);
+            self.committed(statements, &operations, &effects, self.answered, wrote);
         } else {
             self.shared.committed_aside(&effects);
             self.checkpoints.committed(statements.conn());
@@ -158,9 +181,16 @@ impl Writer {
         }
     }
 
-    fn committed(&mut self, statements: &Statements<'_>, operations: &[Operation], effects: &[Effect], commit: Commit) {
+    fn committed(
+        &mut self,
+        statements: &Statements<'_>,
+        operations: &[Operation],
+        effects: &[Effect],
+        commit: Commit,
+        wrote: bool,
+    ) {
         let leaves_something = self.intake.unfolded().leaves_something();
-        self.intake.folded(commit == Commit::OnDisk);
+        self.intake.folded(commit, wrote);
         self.shared.committed(self.last_seq, operations, effects, leaves_something);
         self.checkpoints.committed(statements.conn());
     }
@@ -244,7 +274,6 @@ impl Work {
             self,
             Self::DropMessages { .. }
                 | Self::DropKeys { .. }
-                | Self::DropPlan { .. }
                 | Self::ForgetRecords { .. }
                 | Self::ForgetQuotas
                 | Self::ForgetPoll(_)

@@ -26,11 +26,12 @@ pub(super) fn beside(file: &Path) -> PathBuf {
 pub(super) fn recover(conn: &Connection, file: &Path) -> Result<i64, Error> {
     let (salt, folded): (i64, i64) = conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let Some(mut left) = journal::read(file).map_err(|error| unreadable(file, &error))? else { return Ok(folded) };
-    left.records.retain(|(number, _)| *number > folded);
+    let known = left.salt == salt;
+    left.records.retain(|(number, _)| !known || *number > folded);
     let Some((first, _)) = left.records.first() else { return Ok(folded) };
     // The tables of another time, as from a backup: nothing of it fits between what they have and what comes.
-    if left.salt != salt || *first != folded + 1 {
-        let aside = with(file, ".set-aside");
+    if !known || *first != folded + 1 {
+        let aside = with(file, &format!(".set-aside-{:016x}", left.salt));
         std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
         tracing::warn!(file = %aside.display(), "a journal that does not belong to this message log was set aside");
         return Ok(folded);
@@ -60,12 +61,13 @@ fn unfolded(folded: i64, left: Left) -> Result<Unfolded, Error> {
 }
 
 /// Begins a journal that the tables know for theirs.
-pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Journal, Error> {
+pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Option<Journal>, Error> {
     // 62 bits of it are random.
     let salt = i64::from_le_bytes(std::array::from_fn(|at| uuid::Uuid::now_v7().as_bytes()[at + 8]));
+    // Before the file is made anew: this syncs what a process that was killed had put into the tables, relying on its journal.
     Statements::new(conn).sync(Commit::OnDisk)?;
     conn.execute(SET_SALT, [salt])?;
-    Journal::create(file, salt, lots).map_err(|error| unreadable(file, &error))
+    Journal::create(file, salt, lots).map(Some).map_err(|error| unreadable(file, &error))
 }
 
 fn with(file: &Path, ending: &str) -> PathBuf {
