@@ -25,7 +25,7 @@ use work::Work;
 type Figures = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// More than so much above the committed figure is a slowdown.
-const TOLERANCE: f64 = 0.10;
+const TOLERANCE: f64 = 0.05;
 
 /// What the works are done on.
 struct Seed {
