@@ -116,7 +116,8 @@ impl TestApp {
     /// calls enough, it may be dead before it says that it listens.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
         self.start.environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        self.launch_again().await;
+        let listens = self.launch_again().await;
+        assert!(listens || dies(environment), "kanat ended before it listened:\n{}", log(self.folder.path()));
     }
 
     /// Starts again on the same folder and the same port, with all the room that the disk has.
@@ -132,6 +133,11 @@ impl TestApp {
         self.child = child;
         base.map(|base| assert_eq!(base, self.base)).is_some()
     }
+}
+
+/// Whether these variables give a process a point to die at.
+pub(crate) fn dies(environment: &[(&str, &str)]) -> bool {
+    environment.iter().any(|(name, value)| *name == "KANAT_FAILPOINT" && !value.is_empty())
 }
 
 fn log(folder: &Path) -> String {

@@ -234,7 +234,9 @@ impl TestProcess {
             .environment
             .extend(environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         self.spawn_again();
-        self.said_where().await;
+        let listens = self.said_where().await;
+        let ended = || format!("kanat {} ended before it listened:\n{}", self.start.command, self.log());
+        assert!(listens || crate::app::dies(environment), "{}", ended());
     }
 
     /// Starts again and does not wait until it listens: [`Self::listens`] does.
