@@ -20,7 +20,7 @@ INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, f
     traceparent)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?1, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18)";
 
-pub(super) const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
+const INSERT_BODY: &str = "INSERT INTO bodies (seq, raw_body, payload, request) VALUES (?, ?, ?, ?)";
 
 const INSERT_KEY: &str = "INSERT OR REPLACE INTO dedupe (flow_id, key, message_id, expires_at) VALUES (?, ?, ?, ?)";
 
@@ -56,6 +56,12 @@ fn is_behind(tx: &Transaction<'_, '_>, message: &NewMessage) -> rusqlite::Result
     }
 }
 
+/// What came in, beside the row of its message.
+pub(super) fn insert_body(tx: &Transaction<'_, '_>, seq: i64, message: &NewMessage) -> rusqlite::Result<()> {
+    let bodies = params![seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
+    tx.execute(INSERT_BODY, bodies).map(|_| ())
+}
+
 /// A message that is to be stored.
 struct Fresh<'m> {
     message: &'m NewMessage,
@@ -89,8 +95,7 @@ impl Fresh<'_> {
             message.traceparent,
         ];
         tx.execute(INSERT_MESSAGE, values)?;
-        let bodies = params![self.seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
-        tx.execute(INSERT_BODY, bodies)?;
+        insert_body(tx, self.seq, message)?;
         for dedupe in &message.dedupe {
             let expires_at = message.received_at.after(dedupe.ttl).as_millis();
             tx.execute(INSERT_KEY, params![message.flow_id.as_str(), dedupe.key, message.id.as_str(), expires_at])?;

@@ -4,7 +4,7 @@ use kanat_model::id::MessageId;
 use kanat_model::message::{Failure, Status};
 use rusqlite::params;
 
-use super::append::INSERT_BODY;
+use super::append::insert_body;
 use super::change::INSERT_EVENT;
 use super::operation::{Change, Effect};
 use super::transaction::Transaction;
@@ -111,8 +111,7 @@ impl<'r> First<'r> {
             message.traceparent,
         ];
         tx.execute(INSERT_MESSAGE, values)?;
-        let bodies = params![seq, message.raw_body.as_ref(), message.payload.as_deref(), message.request.as_ref()];
-        tx.execute(INSERT_BODY, bodies)?;
+        insert_body(tx, seq, message)?;
         let values = params![
             event,
             seq,

@@ -63,7 +63,7 @@ fn unfolded(folded: i64, left: Left) -> Result<Unfolded, Error> {
 /// Begins a journal that the tables know for theirs.
 pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Option<Journal>, Error> {
     // 62 bits of it are random.
-    let salt = i64::from_le_bytes(std::array::from_fn(|at| uuid::Uuid::now_v7().as_bytes()[at + 8]));
+    let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
     // Before the file is made anew: this syncs what a process that was killed had put into the tables, relying on its journal.
     Statements::new(conn).sync(Commit::OnDisk)?;
     conn.execute(SET_SALT, [salt])?;
