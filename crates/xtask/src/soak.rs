@@ -16,7 +16,7 @@ const ENTRIES: &str = "100000";
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`.
 pub fn run(options: &[String]) -> Result<()> {
     let (rounds, seed) = parse(options)?;
-    test::build()?;
+    test::prepare()?;
     for seed in seed..seed.saturating_add(rounds) {
         eprintln!("\nround with seed {seed}");
         let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);

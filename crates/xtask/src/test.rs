@@ -11,15 +11,20 @@ pub const FAILPOINTS: &str = "kanat/failpoints";
 
 /// Runs all tests; `filters` (test names, or `--nocapture` and its kin) go to the test binaries.
 pub fn run(filters: &[String]) -> Result<()> {
-    look_for_tools()?;
-    look_for_postgres()?;
-    look_for_nginx()?;
-    build()?;
+    prepare()?;
     let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS]);
     if !filters.is_empty() {
         test.arg("--").args(filters);
     }
     command::run(test)
+}
+
+/// Looks for what the tests need of the machine, installs what is ours to install, and builds them.
+pub fn prepare() -> Result<()> {
+    look_for_tools()?;
+    look_for_postgres()?;
+    look_for_nginx()?;
+    build()
 }
 
 /// Builds the tests and the binary that they start: together, because by itself it would have other features of what both
