@@ -111,6 +111,7 @@ impl DataPlane {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
+        tasks.spawn(plans.clone().let_rest(stop.clone()));
         tasks.spawn(poller.run(stop_polls.clone()));
         tasks.spawn(Arc::clone(&limiter).run(stop.clone()));
         pipeline.start();

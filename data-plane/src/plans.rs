@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod client;
+pub mod deployed;
 pub mod environment;
 pub mod last_good;
 mod renewal;
@@ -11,19 +12,26 @@ pub mod table;
 pub mod versions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use kanat_message_log::MessageLog;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_proto::node::v1::EnvironmentState;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observed;
 pub use client::{Client, Fallback, PlanClient, Remote};
+pub use deployed::{Deployed, Flow};
 pub use environment::Environment;
 use renewal::Refusals;
 pub(crate) use renewal::Renewed;
-pub use snapshot::{Flow, Snapshot};
+pub use snapshot::Snapshot;
 use versions::Versions;
+
+/// A flow without a message for so long, or up to twice as long, goes back to being its plan.
+const REST: Duration = Duration::from_secs(60);
 
 /// The node's plans, shared by all who run messages.
 #[derive(Clone)]
@@ -87,14 +95,20 @@ impl Plans {
     /// The log cannot be read, or the version cannot be compiled by this build.
     pub async fn program(&self, flow_id: &FlowId, version: u32) -> Result<Option<Runnable>, versions::Error> {
         let snapshot = self.load();
-        let flow = match snapshot.flow(flow_id).filter(|flow| flow.version == version) {
-            Some(flow) => Some(Arc::clone(flow)),
-            None => self.shared.versions.get(flow_id, version).await?,
-        };
-        Ok(flow.and_then(|flow| {
+        if let Some(deployed) = snapshot.flow(flow_id).filter(|flow| flow.version == version) {
+            return snapshot.runnable(deployed);
+        }
+        Ok(self.shared.versions.get(flow_id, version).await?.and_then(|flow| {
             let environment = Arc::clone(snapshot.environment(&flow.environment_id)?);
             Some(Runnable { flow, environment })
         }))
+    }
+
+    /// Lets go of what runs flows that had no message for a while, until it is stopped.
+    pub(crate) async fn let_rest(self, stop: CancellationToken) {
+        while stop.run_until_cancelled(sleep(REST)).await.is_some() {
+            self.load().flows().for_each(|flow| flow.rest());
+        }
     }
 
     pub(crate) fn replace(&self, snapshot: Snapshot) {

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observer;
 use crate::pipeline::Bounds;
-use crate::plans::{Flow, Plans, Runnable, Snapshot};
+use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot};
 use cycle::{Cycle, Halt};
 use hold::Hold;
 use place::Place;
@@ -80,7 +80,7 @@ impl Poller {
         let poller = Arc::new(self);
         let (owner, places) = (BootId::generate(), Arc::new(Semaphore::new(CYCLES)));
         let mut snapshot = Arc::new(Snapshot::default());
-        let mut flows: Vec<Runnable> = Vec::new();
+        let mut flows: Vec<Arc<Deployed>> = Vec::new();
         let mut looks: HashMap<FlowId, Look> = HashMap::new();
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
@@ -88,24 +88,24 @@ impl Poller {
             if !Arc::ptr_eq(&current, &snapshot) {
                 flows = polled(&current);
                 snapshot = current;
-                looks.retain(|id, _| flows.iter().any(|runnable| runnable.flow.id == *id));
+                looks.retain(|id, _| flows.iter().any(|flow| flow.id == *id));
             }
             let now = Timestamp::now();
-            for runnable in &flows {
-                let (id, version) = (&runnable.flow.id, runnable.flow.version);
+            for flow in &flows {
+                let (id, version) = (&flow.id, flow.version);
                 if looks.get(id).is_some_and(|look| look.version >= version && look.at > now) {
                     continue;
                 }
                 // Not again before it has ended.
                 looks.insert(id.clone(), Look { version: u32::MAX, at: Timestamp::from_millis(i64::MAX) });
                 let (poller, owner, places) = (Arc::clone(&poller), owner.clone(), Arc::clone(&places));
-                let (runnable, stop) = (runnable.clone(), stop.clone());
+                let (flow, stop) = (Arc::clone(flow), stop.clone());
                 running.spawn(async move {
                     let at = tokio::select! {
-                        place = Place::take(&places) => poller.look(&runnable, owner, place, &stop).await,
+                        place = Place::take(&places) => poller.look(&flow, owner, place, &stop).await,
                         () = stop.cancelled() => Timestamp::now(),
                     };
-                    (runnable.flow.id.clone(), Look { version: runnable.flow.version, at })
+                    (flow.id.clone(), Look { version: flow.version, at })
                 });
             }
             tokio::select! {
@@ -121,16 +121,23 @@ impl Poller {
     }
 
     /// Polls for the flow if it is due and nobody else does. Says when to look again.
-    async fn look(&self, runnable: &Runnable, owner: BootId, place: Place<'_>, stop: &CancellationToken) -> Timestamp {
-        let flow = &runnable.flow;
+    async fn look(&self, flow: &Deployed, owner: BootId, place: Place<'_>, stop: &CancellationToken) -> Timestamp {
         let now = Timestamp::now();
+        let runnable = match self.plans.load().runnable(flow) {
+            Ok(Some(runnable)) => runnable,
+            Ok(None) => return now.after(ASK_AGAIN),
+            Err(error) => {
+                tracing::error!(flow.id = %flow.id, %error, "a flow that polls cannot run");
+                return now.after(ASK_AGAIN);
+            }
+        };
         let (flow_id, version, held_until) = (flow.id.clone(), flow.version, now.after(self.lease));
         let claim = PollClaim { flow_id: flow_id.clone(), version, owner: owner.clone(), now, held_until };
         match self.log.claim_poll(&claim).await {
             Ok(PollClaimed::Later(at)) => at.min(now.after(ASK_AGAIN)).max(now.after(LOOK)),
             Ok(PollClaimed::Taken { token, state }) => {
                 let hold = Hold { flow_id, owner, token, version, lease: self.lease };
-                match self.poll(runnable, &hold, State::read(&state), place, stop).await {
+                match self.poll(&runnable, &hold, State::read(&state), place, stop).await {
                     Ok(due) => due,
                     Err(error) => {
                         tracing::warn!(flow.id = %flow.id, %error, "what a poll came to cannot be written down");
@@ -234,13 +241,8 @@ impl Poller {
 }
 
 /// The flows of a snapshot that poll.
-fn polled(snapshot: &Snapshot) -> Vec<Runnable> {
-    let flows = snapshot.flows().filter(|flow| !flow.paused && poll_of(flow).is_some());
-    let runnable = |flow: &Arc<Flow>| {
-        let environment = Arc::clone(snapshot.environment(&flow.environment_id)?);
-        Some(Runnable { flow: Arc::clone(flow), environment })
-    };
-    flows.filter_map(runnable).collect()
+fn polled(snapshot: &Snapshot) -> Vec<Arc<Deployed>> {
+    snapshot.flows().filter(|flow| flow.polls && !flow.paused).cloned().collect()
 }
 
 fn poll_of(flow: &Flow) -> Option<&Poll> {

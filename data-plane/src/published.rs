@@ -128,7 +128,10 @@ where
 /// The flow that the version calls, as it is deployed.
 fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
     match snapshot.flow(&target.version().flow_id) {
-        Some(flow) => Ok(Runnable { flow: flow.clone(), environment: target.environment.clone() }),
+        Some(flow) => Ok(Runnable {
+            flow: flow.ready().map_err(|error| receive::not_ready(&error))?,
+            environment: target.environment.clone(),
+        }),
         None => Err(Refusal::unavailable("the flow of this API is not deployed", std::time::Duration::from_secs(5))),
     }
 }

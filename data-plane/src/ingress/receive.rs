@@ -9,6 +9,7 @@ use kanat_net::body::BoxError;
 use super::admission::{NoRoom, Room};
 use super::body;
 use crate::error::Refusal;
+use crate::plans::versions;
 use crate::service::Shared;
 
 /// A sender gets so long for the whole of its body.
@@ -50,6 +51,12 @@ fn no_room(full: &NoRoom) -> Refusal {
         NoRoom::TooLarge { .. } => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, full.to_string()),
         NoRoom::Busy => Refusal::unavailable(full.to_string(), Duration::from_secs(1)),
     }
+}
+
+/// A plan that could run when it came cannot now.
+pub(crate) fn not_ready(error: &versions::Error) -> Refusal {
+    tracing::error!(%error, "a message was not accepted: its flow cannot run");
+    Refusal::unavailable("the flow cannot run on this node", Duration::from_secs(5))
 }
 
 /// The message log did not take a message.

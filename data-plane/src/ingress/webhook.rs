@@ -68,11 +68,8 @@ where
 fn find(shared: &Shared, token: &str) -> Result<Runnable, Refusal> {
     let snapshot = shared.plans.load();
     let sha256: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-    let found = snapshot.webhook(&sha256, Timestamp::now()).and_then(|flow| {
-        let environment = snapshot.environment(&flow.environment_id)?;
-        Some(Runnable { flow: flow.clone(), environment: environment.clone() })
-    });
-    match found {
+    let found = snapshot.webhook(&sha256, Timestamp::now()).map(|flow| snapshot.runnable(flow));
+    match found.transpose().map_err(|error| receive::not_ready(&error))?.flatten() {
         Some(runnable) => Ok(runnable),
         None if shared.plans.loaded() => Err(Refusal::new(StatusCode::NOT_FOUND, "no flow has this webhook address")),
         // It may be the address of a flow that this node has not heard of yet.

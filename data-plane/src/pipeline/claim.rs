@@ -116,17 +116,21 @@ impl Pipeline {
         }
         let mut memory_left = self.lanes.room_for(self.largest);
         // Flows that share a lane share its room.
-        let mut lanes: HashMap<&str, usize> = HashMap::new();
+        let mut lanes: HashMap<String, usize> = HashMap::new();
         let mut rooms = Vec::new();
         let begin = memory.first.as_ref().map_or(0, |first| waiting.partition_point(|flow| flow.flow_id <= *first));
         let in_turn = waiting[begin..].iter().chain(&waiting[..begin]);
         for Waiting { flow_id, due, .. } in in_turn.filter(|flow| flow.due > 0) {
-            let room = match snapshot.flow(flow_id) {
-                Some(flow) if flow.paused => continue,
+            let deployed = snapshot.flow(flow_id);
+            if deployed.is_some_and(|flow| flow.paused) {
+                continue;
+            }
+            // One that cannot run is claimed all the same, and told of.
+            let room = match deployed.and_then(|flow| flow.ready().ok()) {
                 Some(flow) => {
-                    let lane = lane_of(flow);
-                    let left = lanes.entry(lane).or_insert_with(|| self.lanes.lane(lane).free());
-                    let most = match outlook(&self.bounds, flow) {
+                    let lane = lane_of(&flow);
+                    let left = lanes.entry(lane.to_owned()).or_insert_with(|| self.lanes.lane(lane).free());
+                    let most = match outlook(&self.bounds, &flow) {
                         Outlook::None => continue,
                         Outlook::One => 1,
                         Outlook::Any => BATCH,

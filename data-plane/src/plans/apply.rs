@@ -137,7 +137,9 @@ pub fn apply(current: &Environment, change: Change) -> Applied {
         Some((Kind::Flow, _)) => 2,
         Some(_) | None => 1,
     });
-    for upsert in upserts {
+    for mut upsert in upserts {
+        // A slice would keep the whole message that it came in.
+        upsert.resource.body = Bytes::copy_from_slice(&upsert.resource.body);
         match applied.compile(&upsert) {
             Ok(compiled) => applied.accept(upsert, compiled),
             Err(message) => applied.refuse(upsert.resource, message),
@@ -190,8 +192,7 @@ impl Applied {
         let hash = Hash::of(&resource.body);
         self.put(&compiled);
         let after = compiled.flow().cloned();
-        // A slice would keep the whole message that it came in.
-        let body = Bytes::copy_from_slice(&resource.body);
+        let body = resource.body.clone();
         let former = self.environment.resources.insert(resource.id.clone(), Held { hash, body, compiled });
         let former_hash = former.as_ref().map(|held| held.hash);
         self.environment.set_hash = replaced(self.environment.set_hash, &resource.id, former_hash, Some(hash));
@@ -228,8 +229,8 @@ impl Applied {
     fn refuse(&mut self, resource: Resource, mut message: String) {
         let former = self.environment.resources.get(&resource.id);
         // Removals apply all the same: the version that stays may have lost what it takes.
-        let flow = former.and_then(|held| held.compiled.flow());
-        if let Some(Err(missing)) = flow.map(|flow| self.check_references(flow.plan())) {
+        let plan = former.and_then(|held| held.compiled.flow()?.plan().ok());
+        if let Some(Err(missing)) = plan.map(|plan| self.check_references(&plan)) {
             message = format!("{message}; messages of the version that stays fail: {missing}");
         }
         let running_hash = former.map(|held| held.hash.to_vec()).unwrap_or_default();

@@ -12,7 +12,7 @@ use kanat_proto::node::v1::{EnvironmentState, Resource, ResourceHash};
 use kanat_script::{Adapter, Scripts};
 use prost::Message;
 
-use super::snapshot::Flow;
+use super::deployed::Deployed;
 use super::table::{Part, Table};
 use crate::published::{Api, Host, Key, Keys, Routes};
 
@@ -51,7 +51,7 @@ pub(super) struct Held {
 /// A resource, ready to use.
 #[derive(Clone)]
 pub(super) enum Compiled {
-    Flow(Arc<Flow>),
+    Flow(Arc<Deployed>),
     Table(Arc<Table>),
     Part(Arc<Part>),
     Instance(Arc<Instance>),
@@ -62,7 +62,7 @@ pub(super) enum Compiled {
 }
 
 impl Compiled {
-    pub fn flow(&self) -> Option<&Arc<Flow>> {
+    pub fn flow(&self) -> Option<&Arc<Deployed>> {
         match self {
             Self::Flow(flow) => Some(flow),
             Self::Table(_)

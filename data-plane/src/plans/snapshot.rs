@@ -3,35 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kanat_engine::{CompileError, Program};
 use kanat_model::Timestamp;
-use kanat_model::id::{AccountId, EnvironmentId, FlowId};
+use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_plan_stream::Sharded;
-use kanat_proto::plan::v1::trigger::Kind as Trigger;
-use kanat_proto::plan::v1::{FlowPlan, WebhookToken};
-use kanat_telemetry::metrics;
 
+use super::deployed::{Deployed, WebhookAddress};
 use super::environment::Environment;
+use super::{Runnable, versions};
 use crate::published::Hosts;
-
-/// A deployed version of a flow.
-pub struct Flow {
-    pub id: FlowId,
-    pub account_id: AccountId,
-    pub environment_id: EnvironmentId,
-    pub version: u32,
-    /// Messages are accepted and held.
-    pub paused: bool,
-    pub program: Program,
-    /// Shared with every other version.
-    pub counts: Arc<metrics::Flow>,
-}
 
 /// The plans of all environments. Never changed; `Snapshot::with` makes the next one.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     environments: BTreeMap<EnvironmentId, Arc<Environment>>,
-    flows: Sharded<FlowId, Arc<Flow>>,
+    flows: Sharded<FlowId, Arc<Deployed>>,
     webhooks: Sharded<[u8; 32], Webhook>,
     /// Whose published APIs a request is for.
     hosts: Arc<Hosts>,
@@ -41,7 +26,7 @@ pub struct Snapshot {
 
 #[derive(Debug, Clone)]
 struct Webhook {
-    flow: Arc<Flow>,
+    flow: Arc<Deployed>,
     /// Not accepted from this instant on.
     expires_at: Option<Timestamp>,
 }
@@ -49,63 +34,32 @@ struct Webhook {
 /// What became of one flow from one snapshot to the next.
 #[derive(Debug)]
 pub struct FlowChange {
-    pub before: Option<Arc<Flow>>,
-    pub after: Option<Arc<Flow>>,
-}
-
-impl Flow {
-    /// Compiles a plan.
-    ///
-    /// # Errors
-    /// The plan is in a language that this build does not speak.
-    pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
-        Ok(Self {
-            id: FlowId::from(plan.flow_id.as_str()),
-            account_id: AccountId::from(plan.account_id.as_str()),
-            environment_id: EnvironmentId::from(plan.environment_id.as_str()),
-            version: plan.version,
-            paused: plan.paused,
-            counts: metrics().flows.flow(&plan.flow_id, &plan.flow_name),
-            program: Program::compile(plan)?,
-        })
-    }
-
-    pub fn plan(&self) -> &FlowPlan {
-        self.program.plan()
-    }
-
-    fn tokens(&self) -> impl Iterator<Item = ([u8; 32], Option<Timestamp>)> {
-        let tokens: &[WebhookToken] = match self.plan().trigger.as_ref().and_then(|trigger| trigger.kind.as_ref()) {
-            Some(Trigger::Webhook(webhook)) => &webhook.tokens,
-            Some(Trigger::Manual(_) | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api(_)) | None => &[],
-        };
-        tokens.iter().filter_map(|token| {
-            let expires_at = (token.expires_at != 0).then(|| Timestamp::from_millis(token.expires_at));
-            Some((token.sha256.as_slice().try_into().ok()?, expires_at))
-        })
-    }
-}
-
-/// Plans hold secrets of senders and stay out of logs.
-impl std::fmt::Debug for Flow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Flow").field("id", &self.id).field("version", &self.version).finish_non_exhaustive()
-    }
+    pub before: Option<Arc<Deployed>>,
+    pub after: Option<Arc<Deployed>>,
 }
 
 impl Snapshot {
     /// The flow that a webhook token opens at `now`, by the token's SHA-256.
-    pub fn webhook(&self, token_sha256: &[u8; 32], now: Timestamp) -> Option<&Arc<Flow>> {
+    pub fn webhook(&self, token_sha256: &[u8; 32], now: Timestamp) -> Option<&Arc<Deployed>> {
         let webhook = self.webhooks.get(token_sha256)?;
         webhook.expires_at.is_none_or(|expires_at| now < expires_at).then_some(&webhook.flow)
     }
 
-    pub fn flow(&self, id: &FlowId) -> Option<&Arc<Flow>> {
+    pub fn flow(&self, id: &FlowId) -> Option<&Arc<Deployed>> {
         self.flows.get(id)
     }
 
     pub fn environment(&self, id: &EnvironmentId) -> Option<&Arc<Environment>> {
         self.environments.get(id)
+    }
+
+    /// A deployed flow with the resources of its environment; `None` when the node does not serve that.
+    ///
+    /// # Errors
+    /// As of [`Deployed::ready`].
+    pub fn runnable(&self, flow: &Deployed) -> Result<Option<Runnable>, versions::Error> {
+        let Some(environment) = self.environment(&flow.environment_id) else { return Ok(None) };
+        Ok(Some(Runnable { flow: flow.ready()?, environment: Arc::clone(environment) }))
     }
 
     /// The environment whose published APIs a request to this host, as it names it, is for.
@@ -119,7 +73,7 @@ impl Snapshot {
     }
 
     /// Every deployed flow, in no order.
-    pub fn flows(&self) -> impl Iterator<Item = &Arc<Flow>> {
+    pub fn flows(&self) -> impl Iterator<Item = &Arc<Deployed>> {
         self.flows.iter().map(|(_, flow)| flow)
     }
 
@@ -172,14 +126,14 @@ impl Snapshot {
     fn change(&mut self, changes: &[FlowChange]) {
         for flow in changes.iter().filter_map(|change| change.before.as_ref()) {
             self.flows.remove(&flow.id);
-            for (token, _) in flow.tokens() {
-                self.webhooks.remove(&token);
+            for address in flow.addresses() {
+                self.webhooks.remove(&address.token_sha256);
             }
         }
         for flow in changes.iter().filter_map(|change| change.after.as_ref()) {
             self.flows.insert(flow.id.clone(), Arc::clone(flow));
-            for (token, expires_at) in flow.tokens() {
-                self.webhooks.insert(token, Webhook { flow: Arc::clone(flow), expires_at });
+            for &WebhookAddress { token_sha256, expires_at } in flow.addresses() {
+                self.webhooks.insert(token_sha256, Webhook { flow: Arc::clone(flow), expires_at });
             }
         }
     }

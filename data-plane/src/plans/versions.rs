@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kanat_engine::CompileError;
 use kanat_message_log::{MessageLog, SavedPlan};
 use kanat_model::id::FlowId;
-use kanat_plan_stream::saved;
 use kanat_proto::plan::v1::FlowPlan;
 use prost::Message;
 
-use super::snapshot::{Flow, FlowChange};
+use super::deployed::Flow;
+use super::snapshot::FlowChange;
 
 /// Compiled versions that are kept at hand.
 const AT_HAND: usize = 1_000;
@@ -21,7 +21,7 @@ const BATCH: usize = 500;
 /// Why a version cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the message log cannot give a former version: {0}")]
+    #[error("the message log neither keeps nor gives versions of flows: {0}")]
     Log(#[from] kanat_message_log::Error),
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
@@ -88,8 +88,8 @@ impl AtHand {
 ///
 /// # Errors
 /// The log cannot be written: the change must not go live.
-pub async fn save(log: &dyn MessageLog, changes: &[FlowChange]) -> Result<(), kanat_message_log::Error> {
-    let plans: Vec<_> = changes.iter().filter_map(to_save).collect();
+pub async fn save(log: &dyn MessageLog, changes: &[FlowChange]) -> Result<(), Error> {
+    let plans = changes.iter().filter_map(|change| to_save(change).transpose()).collect::<Result<Vec<_>, _>>()?;
     for batch in plans.chunks(BATCH) {
         log.save_plans(batch.to_vec()).await?;
     }
@@ -97,12 +97,10 @@ pub async fn save(log: &dyn MessageLog, changes: &[FlowChange]) -> Result<(), ka
 }
 
 /// What a change adds to what is saved already; pausing a flow or rotating its token adds nothing.
-fn to_save(change: &FlowChange) -> Option<SavedPlan> {
-    let after = change.after.as_ref()?;
-    let body = saved::body(after.plan());
-    let before = change.before.as_ref().filter(|before| before.version == after.version);
-    if before.is_some_and(|before| saved::body(before.plan()) == body) {
-        return None;
+fn to_save(change: &FlowChange) -> Result<Option<SavedPlan>, Error> {
+    let Some(after) = change.after.as_ref() else { return Ok(None) };
+    if change.before.as_ref().is_some_and(|before| before.is_saved_as(after)) {
+        return Ok(None);
     }
-    Some(SavedPlan { flow_id: after.id.clone(), version: after.version, body })
+    Ok(Some(SavedPlan { flow_id: after.id.clone(), version: after.version, body: after.saved()? }))
 }

@@ -14,8 +14,8 @@ use kanat_script::{Adapter, Script, Scripts};
 use prost::Message;
 
 use super::{Applied, Upsert};
+use crate::plans::deployed::Deployed;
 use crate::plans::environment::Compiled;
-use crate::plans::snapshot::Flow;
 use crate::plans::table::{Part, Table};
 use crate::published::{Api, Host, Key};
 
@@ -31,7 +31,8 @@ impl Applied {
                 belongs(&plan.flow_id, id)?;
                 belongs(&plan.environment_id, self.environment.id.as_str())?;
                 self.check_references(&plan)?;
-                Flow::compile(plan).map(|flow| Compiled::Flow(Arc::new(flow))).map_err(|error| error.to_string())
+                let flow = Deployed::new(plan, resource.body.clone()).map_err(|error| error.to_string())?;
+                Ok(Compiled::Flow(Arc::new(flow)))
             }
             Some((Kind::LookupTable, id)) => {
                 let former = self.environment.resources.get(&resource.id).map(|held| &held.compiled);

@@ -28,8 +28,8 @@ enum Error {
     Read(String),
     #[error("the set of environment {0:?} is damaged")]
     Damaged(String),
-    #[error("plans cannot be written to the message log: {0}")]
-    Log(#[from] kanat_message_log::Error),
+    #[error("plans cannot be kept: {0}")]
+    Versions(#[from] versions::Error),
     #[error("plans cannot be saved: {0}")]
     Disk(#[from] std::io::Error),
     #[error("the node shuts down")]

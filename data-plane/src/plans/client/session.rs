@@ -50,8 +50,8 @@ pub enum Error {
     Snapshot(#[from] kanat_plan_stream::snapshot::Error),
     #[error("a snapshot was not as the protocol has it")]
     Protocol,
-    #[error("plans cannot be written to the message log: {0}")]
-    Log(#[from] kanat_message_log::Error),
+    #[error("plans cannot be kept: {0}")]
+    Versions(#[from] versions::Error),
     #[error("plans are live, but cannot be saved: {0}")]
     Disk(#[from] std::io::Error),
     #[error("the node shuts down")]

@@ -1,0 +1,254 @@
+//! A flow as a node holds it: its plan as it came, and little beside. What runs it is made when a message first needs it and
+//! let go when none came for a while, for most of many flows stand still most of the time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use kanat_engine::{CompileError, Program};
+use kanat_model::Timestamp;
+use kanat_model::id::{AccountId, EnvironmentId, FlowId};
+use kanat_plan_stream::{Hash, saved};
+use kanat_proto::plan::v1::trigger::Kind as Trigger;
+use kanat_proto::plan::v1::{FlowPlan, WebhookToken};
+use kanat_telemetry::metrics;
+use prost::{DecodeError, Message};
+
+use super::versions;
+
+/// A deployed version of a flow.
+pub struct Deployed {
+    pub id: FlowId,
+    pub environment_id: EnvironmentId,
+    pub version: u32,
+    /// Messages are accepted and held.
+    pub paused: bool,
+    /// It asks its source by itself.
+    pub polls: bool,
+    tokens: Box<[WebhookAddress]>,
+    /// The plan as it came.
+    body: Bytes,
+    /// Of what the message log keeps of the plan.
+    saved: Hash,
+    counts: Arc<metrics::Flow>,
+    at_hand: ArcSwapOption<Flow>,
+    /// Since it was last looked whether it still is.
+    used: AtomicBool,
+}
+
+/// What opens a webhook.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WebhookAddress {
+    pub token_sha256: [u8; 32],
+    /// Not accepted from this instant on.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A version of a flow that is ready to run.
+pub struct Flow {
+    pub id: FlowId,
+    pub account_id: AccountId,
+    pub environment_id: EnvironmentId,
+    pub version: u32,
+    /// Messages are accepted and held.
+    pub paused: bool,
+    pub program: Program,
+    /// Shared with every other version.
+    pub counts: Arc<metrics::Flow>,
+}
+
+impl Deployed {
+    /// Takes up a plan whose encoding is `body`.
+    ///
+    /// # Errors
+    /// The plan is in a language that this build does not speak.
+    pub fn new(plan: FlowPlan, body: Bytes) -> Result<Self, CompileError> {
+        let (saved, tokens, polls) = (Hash::of(&saved::body(&plan)), addresses(&plan), polls(&plan));
+        let Flow { id, environment_id, version, paused, counts, .. } = Flow::compile(plan)?;
+        Ok(Self {
+            id,
+            environment_id,
+            version,
+            paused,
+            polls,
+            tokens,
+            body,
+            saved,
+            counts,
+            at_hand: ArcSwapOption::empty(),
+            used: AtomicBool::new(false),
+        })
+    }
+
+    /// What runs it.
+    ///
+    /// # Errors
+    /// None that [`Deployed::new`] did not have.
+    pub fn ready(&self) -> Result<Arc<Flow>, versions::Error> {
+        // Not written by every message, for all cores read it.
+        if !self.used.load(Relaxed) {
+            self.used.store(true, Relaxed);
+        }
+        if let Some(flow) = self.at_hand.load_full() {
+            return Ok(flow);
+        }
+        let plan = self.plan().map_err(|source| self.unread(source))?;
+        let flow = Flow::counted(plan, Arc::clone(&self.counts)).map_err(|source| {
+            let (flow_id, version) = (self.id.clone(), self.version);
+            versions::Error::Compile { flow_id, version, source }
+        })?;
+        let flow = Arc::new(flow);
+        self.at_hand.store(Some(Arc::clone(&flow)));
+        Ok(flow)
+    }
+
+    /// Lets go of what runs it, unless it was used since the last call.
+    pub fn rest(&self) {
+        if !self.used.swap(false, Relaxed) {
+            self.at_hand.store(None);
+        }
+    }
+
+    pub(super) fn plan(&self) -> Result<FlowPlan, DecodeError> {
+        FlowPlan::decode(self.body.as_ref())
+    }
+
+    /// What the message log keeps of the plan.
+    pub(super) fn saved(&self) -> Result<Bytes, versions::Error> {
+        self.plan().map(|plan| saved::body(&plan)).map_err(|source| self.unread(source))
+    }
+
+    /// Whether the message log keeps the same of both.
+    pub(super) fn is_saved_as(&self, other: &Self) -> bool {
+        (self.version, self.saved) == (other.version, other.saved)
+    }
+
+    pub(super) fn addresses(&self) -> &[WebhookAddress] {
+        &self.tokens
+    }
+
+    fn unread(&self, source: DecodeError) -> versions::Error {
+        versions::Error::Encoding { flow_id: self.id.clone(), version: self.version, source }
+    }
+}
+
+fn addresses(plan: &FlowPlan) -> Box<[WebhookAddress]> {
+    let tokens: &[WebhookToken] = match plan.trigger.as_ref().and_then(|trigger| trigger.kind.as_ref()) {
+        Some(Trigger::Webhook(webhook)) => &webhook.tokens,
+        Some(Trigger::Manual(_) | Trigger::Schedule(_) | Trigger::Poll(_) | Trigger::Api(_)) | None => &[],
+    };
+    let address = |token: &WebhookToken| {
+        let expires_at = (token.expires_at != 0).then(|| Timestamp::from_millis(token.expires_at));
+        Some(WebhookAddress { token_sha256: token.sha256.as_slice().try_into().ok()?, expires_at })
+    };
+    tokens.iter().filter_map(address).collect()
+}
+
+fn polls(plan: &FlowPlan) -> bool {
+    matches!(plan.trigger.as_ref().and_then(|trigger| trigger.kind.as_ref()), Some(Trigger::Poll(_)))
+}
+
+impl Flow {
+    /// Compiles a plan.
+    ///
+    /// # Errors
+    /// The plan is in a language that this build does not speak.
+    pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
+        let counts = metrics().flows.flow(&plan.flow_id, &plan.flow_name);
+        Self::counted(plan, counts)
+    }
+
+    fn counted(plan: FlowPlan, counts: Arc<metrics::Flow>) -> Result<Self, CompileError> {
+        Ok(Self {
+            id: FlowId::from(plan.flow_id.as_str()),
+            account_id: AccountId::from(plan.account_id.as_str()),
+            environment_id: EnvironmentId::from(plan.environment_id.as_str()),
+            version: plan.version,
+            paused: plan.paused,
+            counts,
+            program: Program::compile(plan)?,
+        })
+    }
+
+    pub fn plan(&self) -> &FlowPlan {
+        self.program.plan()
+    }
+}
+
+/// Plans hold secrets of senders and stay out of logs.
+impl std::fmt::Debug for Deployed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deployed").field("id", &self.id).field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Flow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flow").field("id", &self.id).field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_proto::plan::v1::{Poll, Trigger as Wrapper, Webhook};
+
+    use super::*;
+
+    fn plan(kind: Trigger) -> FlowPlan {
+        let trigger = Some(Wrapper { kind: Some(kind) });
+        FlowPlan {
+            flow_id: "flw_1".to_owned(),
+            version: 3,
+            when: "source.n > 1".to_owned(),
+            trigger,
+            ..FlowPlan::default()
+        }
+    }
+
+    fn deployed(plan: &FlowPlan) -> Deployed {
+        Deployed::new(plan.clone(), plan.encode_to_vec().into()).unwrap()
+    }
+
+    #[test]
+    fn what_runs_a_flow_is_made_when_it_is_needed_and_stays_while_it_is_used() {
+        let plan = plan(Trigger::Webhook(Webhook::default()));
+        let flow = deployed(&plan);
+        assert!(flow.at_hand.load().is_none());
+        let first = flow.ready().unwrap();
+        assert_eq!((first.plan(), first.version), (&plan, 3));
+        flow.rest();
+        assert!(Arc::ptr_eq(&first, &flow.ready().unwrap()), "it was used since it was last looked");
+        flow.rest();
+        flow.rest();
+        assert!(flow.at_hand.load().is_none());
+        assert_eq!(flow.ready().unwrap().plan(), &plan);
+    }
+
+    #[test]
+    fn a_plan_that_cannot_run_is_refused_when_it_comes() {
+        let plan = FlowPlan { when: "source.".to_owned(), ..FlowPlan::default() };
+        let refused = Deployed::new(plan.clone(), plan.encode_to_vec().into()).unwrap_err();
+        assert!(refused.to_string().starts_with("when: "), "{refused}");
+    }
+
+    #[test]
+    fn what_the_node_asks_of_every_flow_needs_no_compiled_plan() {
+        let token = |sha256: Vec<u8>, expires_at| WebhookToken { sha256, expires_at };
+        let tokens = vec![token(vec![7; 32], 0), token(vec![8; 32], 5_000), token(vec![9; 3], 0)];
+        let webhook = deployed(&plan(Trigger::Webhook(Webhook { tokens, verify: None })));
+        let addresses: Vec<_> = webhook.addresses().iter().map(|a| (a.token_sha256[0], a.expires_at)).collect();
+        assert_eq!(addresses, [(7, None), (8, Some(Timestamp::from_millis(5_000)))]);
+        assert_eq!((webhook.polls, deployed(&plan(Trigger::Poll(Poll::default()))).polls), (false, true));
+        assert!(webhook.at_hand.load().is_none());
+    }
+
+    #[test]
+    fn pausing_changes_nothing_that_the_message_log_keeps() {
+        let running = plan(Trigger::Webhook(Webhook::default()));
+        let paused = FlowPlan { paused: true, ..running.clone() };
+        let changed = FlowPlan { when: "true".to_owned(), ..running.clone() };
+        assert!(deployed(&running).is_saved_as(&deployed(&paused)));
+        assert!(!deployed(&running).is_saved_as(&deployed(&changed)));
+    }
+}
