@@ -87,12 +87,13 @@ impl Intake {
         let lots = recover::recover(conn, &file)?;
         let journal = match options.durability {
             // A full disk is no reason not to start: retention may make room.
-            Durability::Full => recover::begin(conn, &file, lots).inspect_err(|error| {
-                tracing::warn!(%error, "the message log has no journal: its tables get everything at once");
-            }),
-            Durability::RelaxedMayLoseAckedMessages => Ok(None),
+            Durability::Full => recover::begin(conn, &file, lots)
+                .inspect_err(|error| {
+                    tracing::error!(%error, "the message log has no journal: its tables get everything at once");
+                })
+                .ok(),
+            Durability::RelaxedMayLoseAckedMessages => None,
         };
-        let journal = journal.unwrap_or_default();
         let (room, unfolded) = (Room::of(path), Unfolded::after(lots));
         Ok(Self { journal, room, lot: Lot::new(), unfolded, bytes: 0, since: None, put_off: None, relies: false })
     }

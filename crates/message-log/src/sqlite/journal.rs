@@ -50,8 +50,15 @@ pub(super) struct Left {
 }
 
 impl Journal {
-    /// Makes the file, or makes it anew. Its first record will have the number after `number`.
+    /// Makes the file. Its first record will have the number after `number`. Where it cannot be made whole there is none.
     pub fn create(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
+        Self::filled(path, salt, number).inspect_err(|_| {
+            // It would hold room that the tables may need; to whoever opens it next it says nothing.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    fn filled(path: &Path, salt: i64, number: i64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // It holds what messages hold, which is nobody else's.
         let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -61,9 +68,7 @@ impl Journal {
         file.write_all_at(&header, 0)?;
         let mut journal = Self { file, path: path.to_owned(), salt, end: HEADER_BYTES, room: HEADER_BYTES, number };
         journal.grow()?;
-        // Its name is on disk with it.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        sync_name(path)?;
         Ok(journal)
     }
 
@@ -103,7 +108,7 @@ impl Journal {
 
     /// Whoever opens it next needs nothing of it.
     pub fn remove(self) -> io::Result<()> {
-        std::fs::remove_file(self.path)
+        remove(&self.path)
     }
 
     fn grow(&mut self) -> io::Result<()> {
@@ -112,6 +117,14 @@ impl Journal {
         self.file.sync_all()?;
         self.room += GROWTH_BYTES;
         Ok(())
+    }
+}
+
+/// Leaves no file there, also when the power fails.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| sync_name(path)),
     }
 }
 
@@ -155,6 +168,12 @@ fn sum(salt: i64, number: i64, says: &[u8]) -> u32 {
     sum.update(&(says.len() as u64).to_le_bytes());
     sum.update(says);
     sum.finalize()
+}
+
+/// Has it on disk that there is such a file, or none.
+fn sync_name(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn too_long(error: std::num::TryFromIntError) -> io::Error {
@@ -217,6 +236,16 @@ mod tests {
             std::fs::write(&path, &whole[..cut]).unwrap();
             assert_eq!(read(&path).unwrap(), None, "a file that was never finished");
         }
+    }
+
+    #[test]
+    fn a_file_that_finds_no_room_is_not_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lots");
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let error = Journal::create(&path, 1, 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(std::fs::symlink_metadata(&path).is_err());
     }
 
     #[test]

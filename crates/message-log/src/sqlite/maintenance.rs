@@ -1,6 +1,6 @@
 //! What keeps the file small, outside of any transaction.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 
 use super::operation::Effect;
 
@@ -16,6 +16,17 @@ pub(super) fn shrink(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> 
 /// Moves what the write-ahead log holds into the main file, and empties it. Readers may keep it from doing so for now.
 pub(super) fn truncate(conn: &Connection) -> rusqlite::Result<Effect> {
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(Effect::Done))
+}
+
+/// Has everything in the main file, on disk, and nothing in the write-ahead log. Errors when it cannot, also when another
+/// program reads.
+pub(super) fn move_whole(conn: &Connection) -> rusqlite::Result<()> {
+    let busy: bool = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+    if busy {
+        let reason = "its write-ahead log is being read".to_owned();
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), Some(reason)));
+    }
+    Ok(())
 }
 
 /// Leaves one file behind, and closes it.

@@ -9,6 +9,7 @@ use super::Unfolded;
 use super::lot;
 use crate::Error;
 use crate::sqlite::journal::{self, Journal, Left};
+use crate::sqlite::maintenance;
 use crate::sqlite::statements::Statements;
 use crate::sqlite::transaction::{self, Commit};
 
@@ -31,7 +32,7 @@ pub(super) fn recover(conn: &Connection, file: &Path) -> Result<i64, Error> {
     let Some((first, _)) = left.records.first() else { return Ok(folded) };
     // The tables of another time, as from a backup: nothing of it fits between what they have and what comes.
     if !known || *first != folded + 1 {
-        let aside = with(file, &format!(".set-aside-{:016x}", left.salt));
+        let aside = with(file, &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()));
         std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
         tracing::warn!(file = %aside.display(), "a journal that does not belong to this message log was set aside");
         return Ok(folded);
@@ -60,14 +61,16 @@ fn unfolded(folded: i64, left: Left) -> Result<Unfolded, Error> {
     Ok(unfolded)
 }
 
-/// Begins a journal that the tables know for theirs.
-pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Option<Journal>, Error> {
+/// Begins a journal that the tables know for theirs. They have all that the one before it has.
+pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Journal, Error> {
+    // A process that was killed may have put something into the tables, relying on its journal for the sync.
+    maintenance::move_whole(conn)?;
+    // Tables with another number would not know it any more.
+    journal::remove(file).map_err(|error| unreadable(file, &error))?;
     // 62 bits of it are random.
     let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
-    // Before the file is made anew: this syncs what a process that was killed had put into the tables, relying on its journal.
-    Statements::new(conn).sync(Commit::OnDisk)?;
     conn.execute(SET_SALT, [salt])?;
-    Journal::create(file, salt, lots).map(Some).map_err(|error| unreadable(file, &error))
+    Journal::create(file, salt, lots).map_err(|error| unreadable(file, &error))
 }
 
 fn with(file: &Path, ending: &str) -> PathBuf {

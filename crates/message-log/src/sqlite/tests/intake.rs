@@ -15,7 +15,7 @@ use crate::{Appended, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome
 const JOURNAL: &str = "messages.db-intake";
 
 /// The files as they stand at this moment, which is how a process that is killed leaves them.
-fn crashed(file: &File) -> File {
+pub(super) fn crashed(file: &File) -> File {
     let dir = tempfile::tempdir().unwrap();
     for name in ["messages.db", "messages.db-wal", JOURNAL] {
         let from = file.path.with_file_name(name);
@@ -26,28 +26,34 @@ fn crashed(file: &File) -> File {
     File { path: dir.path().join("messages.db"), _dir: dir }
 }
 
-fn journal(file: &File) -> PathBuf {
+pub(super) fn journal(file: &File) -> PathBuf {
     file.path.with_file_name(JOURNAL)
 }
 
+/// How many journals stand beside a file that are not its own.
+fn set_aside(file: &File) -> usize {
+    let names = std::fs::read_dir(file.path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(&format!("{JOURNAL}.set-aside-"))).count()
+}
+
 /// Another program that keeps the tables from being written, until it is unlocked.
-async fn locked(file: &File) -> sqlx::SqliteConnection {
+pub(super) async fn locked(file: &File) -> sqlx::SqliteConnection {
     let mut other = file.connect().await;
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
     other
 }
 
-async fn unlock(mut other: sqlx::SqliteConnection) {
+pub(super) async fn unlock(mut other: sqlx::SqliteConnection) {
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
 }
 
-async fn held(subject: &Subject, flow: &FlowId, count: usize) -> Vec<Lease> {
+pub(super) async fn held(subject: &Subject, flow: &FlowId, count: usize) -> Vec<Lease> {
     let place = Place::Leased(subject.boot.clone());
     let messages = (0..count).map(|_| NewMessage { place: place.clone(), ..message(flow) });
     subject.append_all(messages.collect()).await.into_iter().map(leased).collect()
 }
 
-async fn count(subject: &Subject, flow: &FlowId, status: Status) -> u64 {
+pub(super) async fn count(subject: &Subject, flow: &FlowId, status: Status) -> u64 {
     let filter = Filter { status: Some(status), ..Filter::flow(tenant(), flow.clone()) };
     let first = crate::Position::Page(kanat_model::page::Page::new(Some(1), None));
     subject.log.list(&filter, first).await.unwrap().total
@@ -115,19 +121,24 @@ async fn a_journal_of_another_time_is_set_aside() {
     held(&subject, &flow, 2).await;
     // The tables of the backup have nothing of what came between.
     std::fs::copy(journal(&file), journal(&backup)).unwrap();
+    let stale = backup.path.with_file_name("stale");
+    std::fs::copy(journal(&file), &stale).unwrap();
     unlock(other).await;
     subject.close().await;
 
     let restored = Subject::open(&backup).await;
     assert_eq!(count(&restored, &flow, Status::Processing).await, 0);
-    let names = std::fs::read_dir(backup.path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(names.into_iter().any(|name| name.to_string_lossy().starts_with(&format!("{JOURNAL}.set-aside-"))));
+    assert_eq!(set_aside(&backup), 1);
     held(&restored, &flow, 2).await;
     let again = crashed(&backup);
     restored.close().await;
     let again = Subject::open(&again).await;
     assert_eq!(count(&again, &flow, Status::Processing).await, 2);
     again.close().await;
+    // The same one once more, and the one from before is there still.
+    std::fs::copy(&stale, journal(&backup)).unwrap();
+    backup.open_with(Options::default()).await.close().await;
+    assert_eq!(set_aside(&backup), 2);
 }
 
 #[tokio::test]
@@ -230,6 +241,25 @@ async fn more_comes_in_than_the_journal_holds() {
     }
     next.close().await;
     subject.close().await;
+}
+
+/// The tables would not know it any more once they have the number of the next one.
+#[tokio::test]
+async fn a_journal_goes_before_the_tables_know_of_the_next_one() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    held(&subject, &flow, 2).await;
+    let copy = crashed(&file);
+    subject.close().await;
+    let refusal = "CREATE TRIGGER refusal BEFORE UPDATE ON counters WHEN new.name = 'journal_salt'
+        BEGIN SELECT RAISE(ABORT, 'not now'); END";
+    let mut other = copy.connect().await;
+    sqlx::raw_sql(refusal).execute(&mut other).await.unwrap();
+
+    let next = Subject::open_as(&copy, NodeId::generate()).await;
+    assert!(!journal(&copy).exists());
+    assert_eq!(count(&next, &flow, Status::Processing).await, 2);
+    next.close().await;
 }
 
 #[tokio::test]
