@@ -52,12 +52,23 @@ pub(super) async fn retain(reader: &SqlitePool, queue: &Queue, older_than: Times
         after = last;
     }
     while count(queue.submit(Work::DropKeys { expired_at: begun }).await?)? > 0 {}
-    for (flow_id, version) in plan::unused(reader, older_than.min(begun)).await? {
-        queue.submit(Work::DropPlan { flow_id, version, checked_at: begun }).await?;
-    }
+    drop_plans(reader, queue, older_than, begun).await?;
     queue.submit(Work::ForgetQuotas).await?;
     give_back(reader, queue).await?;
     Ok(dropped)
+}
+
+/// Drops plans that nothing needs any more.
+async fn drop_plans(reader: &SqlitePool, queue: &Queue, older_than: Timestamp, begun: Timestamp) -> Result<(), Error> {
+    // What was acknowledged and is in no table needs its plan too, however long ago it came.
+    if let Err(error) = queue.submit(Work::Fold).await {
+        tracing::warn!(%error, "retention drops no plans this time");
+        return Ok(());
+    }
+    for (flow_id, version) in plan::unused(reader, older_than.min(begun)).await? {
+        queue.submit(Work::DropPlan { flow_id, version, checked_at: begun }).await?;
+    }
+    Ok(())
 }
 
 pub(super) fn drop_messages(

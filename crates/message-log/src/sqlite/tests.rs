@@ -3,6 +3,7 @@
 mod intake;
 mod pressure;
 mod query_plan;
+mod retain;
 mod size;
 
 use std::path::PathBuf;
