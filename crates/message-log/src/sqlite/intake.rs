@@ -4,6 +4,7 @@
 //! answered before it.
 
 mod lot;
+mod pause;
 mod recover;
 mod room;
 mod unfolded;
@@ -14,12 +15,13 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, params};
 
 use self::lot::Lot;
+use self::pause::Pause;
 use self::room::Room;
 pub(super) use self::unfolded::Unfolded;
 use super::append;
 use super::journal::{Journal, Refused};
 use super::operation::{Change, Effect, Operation, Work};
-use super::options::{Durability, Options};
+use super::options::{BUSY_TIMEOUT, Durability, Options};
 use super::statements::Statements;
 use super::transaction::{self, Commit};
 use crate::{Error, NewMessage, Settled};
@@ -31,8 +33,6 @@ const MANY_BYTES: usize = 4 * 1024 * 1024;
 const IDLE: Duration = Duration::from_millis(5);
 /// and after this time in any case.
 const LONGEST: Duration = Duration::from_millis(100);
-/// From an attempt that failed to the next one.
-const PAUSE: Duration = Duration::from_millis(200);
 
 const FIND_ID: &str = "SELECT 1 FROM messages WHERE id = ?";
 const FIND_HOLD: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND owner = ?";
@@ -49,8 +49,8 @@ pub(super) struct Intake {
     bytes: usize,
     /// When the oldest of it came.
     since: Option<Instant>,
-    /// It could not be put into the tables, and is not tried again before this time.
-    put_off: Option<Instant>,
+    /// It could not be put into the tables, and is not tried again for some time.
+    pause: Pause,
     /// The tables have something that is on disk in the journal alone.
     relies: bool,
 }
@@ -95,7 +95,16 @@ impl Intake {
             Durability::RelaxedMayLoseAckedMessages => None,
         };
         let (room, unfolded) = (Room::of(path), Unfolded::after(lots));
-        Ok(Self { journal, room, lot: Lot::new(), unfolded, bytes: 0, since: None, put_off: None, relies: false })
+        Ok(Self {
+            journal,
+            room,
+            lot: Lot::new(),
+            unfolded,
+            bytes: 0,
+            since: None,
+            pause: Pause::default(),
+            relies: false,
+        })
     }
 
     pub fn unfolded(&self) -> &Unfolded {
@@ -111,8 +120,7 @@ impl Intake {
 
     /// How long it may wait for more when nothing comes; `None` when there is nothing.
     pub fn patience(&self, now: Instant) -> Option<Duration> {
-        let off = self.put_off.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-        (!self.unfolded.is_empty()).then_some(off.max(IDLE))
+        (!self.unfolded.is_empty()).then_some(self.pause.left(now).max(IDLE))
     }
 
     /// Has all operations on disk, or none, if they are such as need not be in the tables at once.
@@ -172,7 +180,8 @@ impl Intake {
     /// The tables have everything, by a commit that wrote something or had nothing to write.
     pub fn folded(&mut self, commit: Commit, wrote: bool) {
         self.unfolded.clear();
-        (self.bytes, self.since, self.put_off) = (0, None, None);
+        (self.bytes, self.since) = (0, None);
+        self.pause.end();
         let Some(journal) = self.journal.as_mut().filter(|_| wrote) else { return };
         self.relies = commit == Commit::Soon;
         if !self.relies {
@@ -182,12 +191,17 @@ impl Intake {
 
     /// Whether the tables did not take it a moment ago.
     pub fn is_put_off(&self, now: Instant) -> bool {
-        self.put_off.is_some_and(|until| until > now)
+        !self.pause.left(now).is_zero()
     }
 
     /// The tables did not take it.
     pub fn put_off(&mut self, now: Instant) {
-        self.put_off = Some(now + PAUSE);
+        self.pause.failed(now);
+    }
+
+    /// How long the next transaction waits for another program that holds the file.
+    pub fn lock_patience(&self) -> Duration {
+        self.pause.waits(BUSY_TIMEOUT)
     }
 
     /// The journal will go: there is something to put into the tables, so that the commit syncs what they rely on it for.

@@ -12,7 +12,7 @@ use crate::Error;
 /// Connections for reading; each has a thread.
 const READERS: u32 = 4;
 /// How long another process may hold the file, as a person with a shell does.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A read that finds no free connection for so long fails.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What is left of the write-ahead log's file after it has grown.

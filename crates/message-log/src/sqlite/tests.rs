@@ -1,6 +1,7 @@
 //! What only the SQLite log promises: the size of its file, a full disk, its query plans. Its contract, too.
 
 mod intake;
+mod outage;
 mod pressure;
 mod query_plan;
 mod retain;

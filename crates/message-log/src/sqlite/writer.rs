@@ -40,6 +40,14 @@ struct Batch {
     folds: bool,
 }
 
+/// What a transaction did.
+struct Written {
+    effects: Vec<Effect>,
+    last_seq: i64,
+    /// It changed something.
+    wrote: bool,
+}
+
 impl Writer {
     pub fn new(
         checkpoints: Checkpoints,
@@ -91,11 +99,9 @@ impl Writer {
         if readers.is_empty() {
             return;
         }
-        // Who reads is told at once while the tables take nothing: another try would hold up who writes.
-        let folded = !self.intake.is_put_off(Instant::now()) && self.fold(statements, Commit::Soon);
-        let unfolded = || Error::Unavailable("its tables do not take what was acknowledged last".to_owned());
+        let folded = self.fold_unless_put_off(statements, Commit::Soon);
         for reader in readers {
-            self.answer(reader, folded.then_some(Effect::Done).ok_or_else(unfolded));
+            self.answer(reader, folded.then_some(Effect::Done).ok_or_else(not_folded));
         }
     }
 
@@ -118,11 +124,15 @@ impl Writer {
         }
     }
 
-    /// Gives back what has to go into the tables.
+    /// Gives back what has to go into the tables; refuses what finds room nowhere.
     fn take_in(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) -> Option<Vec<Operation>> {
         let taken = match self.intake.take_in(statements, &batch, self.last_seq) {
-            Ok(TakenIn::AfterFolding) if self.fold(statements, self.answered) => {
+            Ok(TakenIn::AfterFolding) if self.fold_unless_put_off(statements, self.answered) => {
                 self.intake.take_in(statements, &batch, self.last_seq)
+            }
+            Ok(TakenIn::AfterFolding) => {
+                self.refuse(batch, &not_folded());
+                return None;
             }
             taken => taken,
         };
@@ -140,19 +150,23 @@ impl Writer {
         None
     }
 
+    /// Puts what was taken in into the tables for somebody who waits for it. While they take nothing that is told at once:
+    /// another try would hold up who writes.
+    fn fold_unless_put_off(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
+        !self.intake.is_put_off(Instant::now()) && self.fold(statements, commit)
+    }
+
     /// Puts what was taken in into the tables; `false` when they did not take it.
     fn fold(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
         if self.intake.unfolded().is_empty() {
             return true;
         }
-        let unfolded = Some(self.intake.unfolded());
-        let run = || transaction::run(statements, unfolded, &[], self.last_seq, commit).0;
-        match self.checkpoints.saw(run) {
-            (Ok(_), wrote) => {
+        match self.transaction(statements, &Batch { operations: Vec::new(), folds: true }, commit) {
+            Ok(Written { wrote, .. }) => {
                 self.committed(statements, &[], &[], commit, wrote);
                 true
             }
-            (Err(error), _) => {
+            Err(error) => {
                 tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
                 self.intake.put_off(Instant::now());
                 false
@@ -161,14 +175,11 @@ impl Writer {
     }
 
     fn transact(&mut self, statements: &Statements<'_>, batch: Batch, pending: &mut Vec<Batch>) {
-        let Batch { operations, folds } = batch;
-        let unfolded = folds.then(|| self.intake.unfolded());
-        let run = || transaction::run(statements, unfolded, &operations, self.last_seq, self.answered);
-        let ((result, last_seq), wrote) = self.checkpoints.saw(run);
-        let effects = match result {
-            Ok(effects) => effects,
-            Err(error) => return self.failed(statements, Batch { operations, folds }, error, pending),
+        let Written { effects, last_seq, wrote } = match self.transaction(statements, &batch, self.answered) {
+            Ok(written) => written,
+            Err(error) => return self.failed(statements, batch, error, pending),
         };
+        let Batch { operations, folds } = batch;
         self.last_seq = last_seq;
         if folds {
             self.committed(statements, &operations, &effects, self.answered, wrote);
@@ -179,6 +190,14 @@ impl Writer {
         for (operation, effect) in operations.into_iter().zip(effects) {
             self.answer(operation, Ok(effect));
         }
+    }
+
+    fn transaction(&self, statements: &Statements<'_>, batch: &Batch, commit: Commit) -> rusqlite::Result<Written> {
+        statements.conn().busy_timeout(self.intake.lock_patience())?;
+        let unfolded = batch.folds.then(|| self.intake.unfolded());
+        let run = || transaction::run(statements, unfolded, &batch.operations, self.last_seq, commit);
+        let ((result, last_seq), wrote) = self.checkpoints.saw(run);
+        result.map(|effects| Written { effects, last_seq, wrote })
     }
 
     fn committed(
@@ -217,6 +236,7 @@ impl Writer {
             }
             Kind::Away => {
                 tracing::error!(%error, operations = operations.len(), "the message log cannot be written");
+                self.intake.put_off(Instant::now());
                 self.refuse(operations, &Error::Unavailable(error.to_string()));
             }
             Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),
@@ -254,6 +274,10 @@ impl Writer {
         self.inbox.answered(&operation.work);
         answer(&self.inbox, operation.reply, result);
     }
+}
+
+fn not_folded() -> Error {
+    Error::Unavailable("its tables do not take what was acknowledged last".to_owned())
 }
 
 fn answer(inbox: &Arc<Inbox>, reply: Option<Reply>, result: Result<Effect, Error>) {
