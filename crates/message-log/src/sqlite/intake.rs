@@ -81,30 +81,27 @@ pub(super) enum TakenIn {
 impl Intake {
     /// Puts what a process left behind into the tables of a file, and begins a journal beside it.
     ///
-    /// Errors when either cannot be read or written.
+    /// What the tables do not take yet is kept for later, and then there is no journal: the file holds that alone until the
+    /// next start. Errors when either cannot be read.
     pub fn open(conn: &Connection, path: &Path, options: &Options) -> Result<Self, Error> {
         let file = recover::beside(path);
-        let lots = recover::recover(conn, &file)?;
+        let unfolded = recover::recover(conn, &file)?;
         let journal = match options.durability {
             // A full disk is no reason not to start: retention may make room.
-            Durability::Full => recover::begin(conn, &file, lots)
+            Durability::Full if unfolded.is_empty() => recover::begin(conn, &file, unfolded.lots)
                 .inspect_err(|error| {
                     tracing::error!(%error, "the message log has no journal: its tables get everything at once");
                 })
                 .ok(),
-            Durability::RelaxedMayLoseAckedMessages => None,
+            Durability::Full | Durability::RelaxedMayLoseAckedMessages => None,
         };
-        let (room, unfolded) = (Room::of(path), Unfolded::after(lots));
-        Ok(Self {
-            journal,
-            room,
-            lot: Lot::new(),
-            unfolded,
-            bytes: 0,
-            since: None,
-            pause: Pause::default(),
-            relies: false,
-        })
+        let (mut pause, mut since) = (Pause::default(), None);
+        if !unfolded.is_empty() {
+            let now = Instant::now();
+            pause.failed(now);
+            since = Some(now);
+        }
+        Ok(Self { journal, room: Room::of(path), lot: Lot::new(), unfolded, bytes: 0, since, pause, relies: false })
     }
 
     pub fn unfolded(&self) -> &Unfolded {

@@ -62,9 +62,14 @@ impl Shared {
         self.unfolded.load(Ordering::Acquire)
     }
 
+    /// The tables lack something that was answered.
+    pub fn unfolded(&self) {
+        self.unfolded.store(true, Ordering::Release);
+    }
+
     /// The journal has operations on disk, and nobody was answered yet.
     pub fn taken_in<'e>(&self, effects: impl ExactSizeIterator<Item = &'e Effect>) {
-        self.unfolded.store(true, Ordering::Release);
+        self.unfolded();
         self.count(effects);
     }
 

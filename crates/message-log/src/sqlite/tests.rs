@@ -1,4 +1,4 @@
-//! What only the SQLite log promises: the size of its file, a full disk, its query plans. Its contract, too.
+//! What only the SQLite log promises: the size of its file, a disk that is full or fails, its query plans. Its contract, too.
 
 mod intake;
 mod outage;

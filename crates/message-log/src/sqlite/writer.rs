@@ -56,7 +56,10 @@ impl Writer {
         intake: Intake,
         durability: Durability,
     ) -> Self {
-        let last_seq = shared.last_event();
+        let last_seq = shared.last_event().max(intake.unfolded().last_seq());
+        if !intake.unfolded().is_empty() {
+            shared.unfolded();
+        }
         let answered = match durability {
             Durability::Full => Commit::OnDisk,
             Durability::RelaxedMayLoseAckedMessages => Commit::Soon,

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::Unfolded;
 use super::lot;
 use crate::Error;
+use crate::sqlite::failure::Kind;
 use crate::sqlite::journal::{self, Journal, Left};
 use crate::sqlite::maintenance;
 use crate::sqlite::statements::Statements;
@@ -23,31 +24,40 @@ pub(super) fn beside(file: &Path) -> PathBuf {
     with(file, "-intake")
 }
 
-/// Puts what the tables do not have yet into them, on disk; gives the number of the last lot that they have.
-pub(super) fn recover(conn: &Connection, file: &Path) -> Result<i64, Error> {
+/// Puts what the tables do not have yet into them, on disk. Gives what they do not take for now, because the disk is full or
+/// another program holds the file: then it is in the journal alone as before.
+pub(super) fn recover(conn: &Connection, file: &Path) -> Result<Unfolded, Error> {
     let (salt, folded): (i64, i64) = conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let Some(mut left) = journal::read(file).map_err(|error| unreadable(file, &error))? else { return Ok(folded) };
+    let nothing = Unfolded::after(folded);
+    let Some(mut left) = journal::read(file).map_err(|error| unreadable(file, &error))? else { return Ok(nothing) };
     let known = left.salt == salt;
     left.records.retain(|(number, _)| !known || *number > folded);
-    let Some((first, _)) = left.records.first() else { return Ok(folded) };
+    let Some((first, _)) = left.records.first() else { return Ok(nothing) };
     // The tables of another time, as from a backup: nothing of it fits between what they have and what comes.
     if !known || *first != folded + 1 {
         let aside = with(file, &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()));
         std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
         tracing::warn!(file = %aside.display(), "a journal that does not belong to this message log was set aside");
-        return Ok(folded);
+        return Ok(nothing);
     }
     let records = left.records.len();
-    let unfolded = unfolded(folded, left)?;
+    let mut unfolded = unfolded(nothing, left)?;
     let statements = Statements::new(conn);
     let last_seq = crate::sqlite::schema::last_seq(conn)?;
-    transaction::run(&statements, Some(&unfolded), &[], last_seq, Commit::OnDisk).0?;
-    tracing::info!(lots = records, messages = unfolded.len(), "took up what the last process had acknowledged");
-    Ok(unfolded.lots)
+    match transaction::run(&statements, Some(&unfolded), &[], last_seq, Commit::OnDisk).0 {
+        Ok(_) => {
+            tracing::info!(lots = records, messages = unfolded.len(), "took up what the last process had acknowledged");
+            unfolded.clear();
+        }
+        Err(error) if Kind::of(&error) != Kind::Operation => {
+            tracing::error!(%error, "what the last process had acknowledged stays in its journal for now");
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(unfolded)
 }
 
-fn unfolded(folded: i64, left: Left) -> Result<Unfolded, Error> {
-    let mut unfolded = Unfolded::after(folded);
+fn unfolded(mut unfolded: Unfolded, left: Left) -> Result<Unfolded, Error> {
     for (number, text) in left.records {
         let lot = lot::read(text)?;
         for (seq, message) in lot.arrivals {

@@ -58,6 +58,13 @@ impl Unfolded {
         self.arrivals.len() + self.ends.len()
     }
 
+    /// The last place that one of them has; 0 when there is none.
+    pub fn last_seq(&self) -> i64 {
+        let arrivals =
+            self.arrivals.iter().flat_map(|arrival| [Some(arrival.seq), arrival.end.as_ref().map(|end| end.event)]);
+        arrivals.flatten().chain(self.ends.iter().map(|end| end.event)).max().unwrap_or(0)
+    }
+
     pub fn hash(&self, id: &MessageId) -> u64 {
         self.hasher.hash_one(id)
     }

@@ -1,15 +1,19 @@
-//! What was answered while the tables take nothing, because another program holds the file.
+//! What was answered while the tables take nothing, because the disk is full or another program holds the file.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
+use kanat_model::message::Status;
 
 use super::File;
-use super::intake::{held, locked, unlock};
+use super::intake::{count, crashed, held, journal, locked, unlock};
 use crate::contract::{Subject, message, ordered, tenant};
-use crate::{Error, Filter, MessageLog, NewMessage, Place};
+use crate::sqlite::Options;
+use crate::{Appended, Error, Filter, MessageLog, NewMessage, Place};
 
+const HOUR: Duration = Duration::from_secs(3_600);
 /// How long the writer waits for another program, once.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -20,6 +24,41 @@ async fn total(log: &dyn MessageLog, flow: &FlowId) -> Result<u64, Error> {
 
 fn large(flow: &FlowId, bytes: usize) -> NewMessage {
     NewMessage { raw_body: Bytes::from(vec![b'x'; bytes]), ..message(flow) }
+}
+
+#[tokio::test]
+async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
+    let file = File::new();
+    let (subject, old, flow) = (Subject::open(&file).await, FlowId::generate(), FlowId::generate());
+    let lease = subject.lease(large(&old, 500_000)).await;
+    subject.deliver(&lease).await;
+    assert_eq!(count(&subject, &old, Status::Delivered).await, 1);
+    let other = locked(&file).await;
+    for _ in 0..3 {
+        subject.append(large(&flow, 100_000)).await;
+    }
+    let copy = crashed(&file);
+    unlock(other).await;
+    subject.close().await;
+
+    // No page more than it has.
+    let full = Options { max_pages: Some(1), ..Options::default() };
+    for boot in 0..2 {
+        let log = copy.open_with(full.clone()).await;
+        assert!(matches!(total(&*log, &flow).await, Err(Error::Unavailable(_))), "boot {boot}");
+        assert!(matches!(log.append(large(&flow, 100_000)).await, Err(Error::Full)), "boot {boot}");
+        log.close().await;
+        assert!(journal(&copy).exists(), "boot {boot}");
+    }
+    let log = copy.open_with(full).await;
+    assert_eq!(log.retain(Timestamp::now().after(HOUR)).await.unwrap(), 1);
+    assert_eq!(total(&*log, &flow).await.unwrap(), 3);
+    assert_eq!(log.append(message(&flow)).await.unwrap(), Appended::Waiting);
+    assert_eq!(total(&*log, &flow).await.unwrap(), 4);
+    log.close().await;
+    let log = copy.open_with(Options::default()).await;
+    assert_eq!(total(&*log, &flow).await.unwrap(), 4);
+    log.close().await;
 }
 
 #[tokio::test]
