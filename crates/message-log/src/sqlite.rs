@@ -27,6 +27,7 @@ mod settle;
 mod shared;
 mod statements;
 mod step;
+mod syncs;
 mod transaction;
 mod tried;
 mod writer;
@@ -54,6 +55,7 @@ use self::intake::Intake;
 use self::operation::{Effect, Work};
 use self::queue::{Queue, unexpected};
 use self::shared::Shared;
+use self::syncs::Syncs;
 use self::writer::Writer;
 use crate::tried::Row;
 use crate::{
@@ -77,12 +79,16 @@ impl SqliteLog {
     ///
     /// Errors when a newer build wrote it, or when it cannot be opened.
     pub async fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
-        let (file, write) = (path.as_ref().to_owned(), options.clone());
-        let opened = tokio::task::spawn_blocking(move || connect(&file, &write)).await;
+        Self::start(path.as_ref(), options, Syncs::default()).await
+    }
+
+    async fn start(path: &Path, options: Options, syncs: Syncs) -> Result<Self, Error> {
+        let (file, write) = (path.to_owned(), options.clone());
+        let opened = tokio::task::spawn_blocking(move || connect(&file, &write, syncs)).await;
         let Opened { conn, checkpoints, mover, intake, last_seq } =
             opened.map_err(|error| Error::Other(error.to_string()))??;
         let shared = Arc::new(Shared::new(last_seq));
-        let reader = options.reading(path.as_ref()).await?;
+        let reader = options.reading(path).await?;
         let inbox = Arc::new(Inbox::default());
         let writer = Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, options.durability);
         let tasks = TaskTracker::new();
@@ -126,12 +132,12 @@ struct Opened {
     last_seq: i64,
 }
 
-fn connect(path: &Path, options: &Options) -> Result<Opened, Error> {
+fn connect(path: &Path, options: &Options, syncs: Syncs) -> Result<Opened, Error> {
     let mut conn = options.writing(path)?;
     schema::migrate(&mut conn)?;
-    let intake = Intake::open(&conn, path, options)?;
+    let intake = Intake::open(&conn, path, options, &syncs)?;
     let last_seq = schema::last_seq(&conn)?;
-    let (checkpoints, mover) = checkpoint::start(&conn, path, options)?;
+    let (checkpoints, mover) = checkpoint::start(&conn, path, options, syncs)?;
     Ok(Opened { conn, checkpoints, mover, intake, last_seq })
 }
 

@@ -9,7 +9,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rusqlite::Connection;
 
+use super::maintenance;
 use super::options::Options;
+use super::syncs::Syncs;
 
 /// Pages in the write-ahead log before they are moved: 16 MiB, so that a page that many commits touch is moved once.
 const PAGES: i32 = 4_000;
@@ -27,6 +29,9 @@ thread_local! {
 pub(super) struct Checkpoints {
     wanted: SyncSender<()>,
     moved: Arc<AtomicBool>,
+    syncs: Syncs,
+    /// So many syncs had failed when the write-ahead log last began again for it.
+    mended: Cell<u64>,
 }
 
 /// The other side, which has a thread and a connection of its own.
@@ -34,10 +39,16 @@ pub(super) struct Mover {
     conn: Connection,
     wanted: Receiver<()>,
     moved: Arc<AtomicBool>,
+    syncs: Syncs,
 }
 
 /// Replaces SQLite's own way, which stops the writer for all of a checkpoint.
-pub(super) fn start(writer: &Connection, path: &Path, options: &Options) -> rusqlite::Result<(Checkpoints, Mover)> {
+pub(super) fn start(
+    writer: &Connection,
+    path: &Path,
+    options: &Options,
+    syncs: Syncs,
+) -> rusqlite::Result<(Checkpoints, Mover)> {
     writer.wal_hook(Some(|_, pages| {
         LENGTH_PAGES.set(pages);
         WROTE.set(true);
@@ -46,10 +57,28 @@ pub(super) fn start(writer: &Connection, path: &Path, options: &Options) -> rusq
     let conn = options.writing(path)?;
     let (sender, wanted) = sync_channel(1);
     let moved = Arc::new(AtomicBool::new(false));
-    Ok((Checkpoints { wanted: sender, moved: Arc::clone(&moved) }, Mover { conn, wanted, moved }))
+    let mover = Mover { conn, wanted, moved: Arc::clone(&moved), syncs: syncs.clone() };
+    Ok((Checkpoints { wanted: sender, moved, syncs, mended: Cell::default() }, mover))
 }
 
 impl Checkpoints {
+    pub fn syncs(&self) -> &Syncs {
+        &self.syncs
+    }
+
+    /// Before a transaction. Where a sync failed, a part of the write-ahead log may not be on disk, and what stands behind that
+    /// part is not read after a loss of power: nothing is written there until the log has been moved whole and begins again.
+    pub fn mend(&self, writer: &Connection) -> rusqlite::Result<()> {
+        let failed = self.syncs.failed();
+        if self.mended.get() == failed {
+            return Ok(());
+        }
+        maintenance::move_whole(writer).inspect_err(|error| self.syncs.note(error))?;
+        self.mended.set(failed);
+        tracing::warn!("the message log goes on after a failed sync: its write-ahead log has been moved whole");
+        Ok(())
+    }
+
     /// Whether `commit` wrote anything: SQLite syncs nothing for a transaction that changed no page, whatever it is told.
     pub fn saw<T>(&self, commit: impl FnOnce() -> T) -> (T, bool) {
         WROTE.set(false);
@@ -65,7 +94,7 @@ impl Checkpoints {
             return;
         }
         if self.moved.swap(false, Ordering::AcqRel) || length >= MOST_PAGES {
-            pass(writer);
+            pass(writer, &self.syncs);
         } else {
             // Fails while one is under way.
             let _ = self.wanted.try_send(());
@@ -77,7 +106,7 @@ impl Mover {
     /// Moves when asked to, until the writer is gone.
     pub fn run(self) {
         while self.wanted.recv().is_ok() {
-            pass(&self.conn);
+            pass(&self.conn, &self.syncs);
             self.moved.store(true, Ordering::Release);
             // What was asked for meanwhile is done.
             let _ = self.wanted.try_recv();
@@ -86,8 +115,43 @@ impl Mover {
 }
 
 /// Moves what no reader needs where it is; waits for nobody.
-fn pass(conn: &Connection) {
+fn pass(conn: &Connection, syncs: &Syncs) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
+        syncs.note(&error);
         tracing::warn!(%error, "the message log's write-ahead log could not be moved into its file");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_a_sync_failed_begins_again_once_nobody_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, syncs) = (folder.path().join("log.db"), Syncs::default());
+        let writer = Options::default().writing(&path).unwrap();
+        writer.busy_timeout(Duration::ZERO).unwrap();
+        let (checkpoints, _mover) = start(&writer, &path, &Options::default(), syncs.clone()).unwrap();
+        writer.execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1)").unwrap();
+        let length = || std::fs::metadata(path.with_extension("db-wal")).unwrap().len();
+        checkpoints.mend(&writer).unwrap();
+        assert!(length() > 0, "all syncs went well");
+
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM a").unwrap();
+        syncs.note(&rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
+        checkpoints.mend(&writer).unwrap_err();
+        checkpoints.mend(&writer).unwrap_err();
+        reader.execute_batch("COMMIT").unwrap();
+        checkpoints.mend(&writer).unwrap();
+        assert_eq!(length(), 0);
+        writer.execute_batch("INSERT INTO a VALUES (2)").unwrap();
+        checkpoints.mend(&writer).unwrap();
+        assert!(length() > 0, "once for each failure");
     }
 }

@@ -23,6 +23,7 @@ use super::journal::{Journal, Refused};
 use super::operation::{Change, Effect, Operation, Work};
 use super::options::{BUSY_TIMEOUT, Durability, Options};
 use super::statements::Statements;
+use super::syncs::Syncs;
 use super::transaction::{self, Commit};
 use crate::{Error, NewMessage, Settled};
 
@@ -41,6 +42,8 @@ const FIND_HOLD: &str = "SELECT 1 FROM messages WHERE seq = ? AND token = ? AND 
 pub(super) struct Intake {
     /// `None` where everything goes into the tables at once.
     journal: Option<Journal>,
+    /// After one that failed the journal stays as it is for the next process: what the tables lost then is in it.
+    syncs: Syncs,
     room: Room,
     /// The one that is being written; empty otherwise.
     lot: Lot,
@@ -83,12 +86,12 @@ impl Intake {
     ///
     /// What the tables do not take yet is kept for later, and then there is no journal: the file holds that alone until the
     /// next start. Errors when either cannot be read.
-    pub fn open(conn: &Connection, path: &Path, options: &Options) -> Result<Self, Error> {
+    pub fn open(conn: &Connection, path: &Path, options: &Options, syncs: &Syncs) -> Result<Self, Error> {
         let file = recover::beside(path);
-        let unfolded = recover::recover(conn, &file)?;
+        let unfolded = recover::recover(conn, &file, syncs)?;
         let journal = match options.durability {
             // A full disk is no reason not to start: retention may make room.
-            Durability::Full if unfolded.is_empty() => recover::begin(conn, &file, unfolded.lots)
+            Durability::Full if unfolded.is_empty() => recover::begin(conn, &file, unfolded.lots, syncs)
                 .inspect_err(|error| {
                     tracing::error!(%error, "the message log has no journal: its tables get everything at once");
                 })
@@ -101,11 +104,17 @@ impl Intake {
             pause.failed(now);
             since = Some(now);
         }
-        Ok(Self { journal, room: Room::of(path), lot: Lot::new(), unfolded, bytes: 0, since, pause, relies: false })
+        let (room, lot, syncs) = (Room::of(path), Lot::new(), syncs.clone());
+        Ok(Self { journal, syncs, room, lot, unfolded, bytes: 0, since, pause, relies: false })
     }
 
     pub fn unfolded(&self) -> &Unfolded {
         &self.unfolded
+    }
+
+    /// Whether what is here, and what comes, is on disk before the tables have it there.
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some() && !self.syncs.any_failed()
     }
 
     /// Whether it is time to put what is here into the tables.
@@ -127,7 +136,9 @@ impl Intake {
         operations: &[Operation],
         last_seq: i64,
     ) -> rusqlite::Result<TakenIn> {
-        let Some(journal) = &mut self.journal else { return Ok(TakenIn::Not) };
+        let Some(journal) = self.journal.as_mut().filter(|_| !self.syncs.any_failed()) else {
+            return Ok(TakenIn::Not);
+        };
         let plain = operations.iter().all(|operation| operation.work.is_plain());
         if !plain || !self.room.is_ample(statements.conn())? {
             return Ok(TakenIn::Not);
@@ -212,6 +223,7 @@ impl Intake {
     pub fn close(self) {
         if self.unfolded.is_empty()
             && !self.relies
+            && !self.syncs.any_failed()
             && let Some(Err(error)) = self.journal.map(Journal::remove)
         {
             tracing::warn!(%error, "the message log's journal, which is empty, could not be removed");

@@ -41,6 +41,17 @@ pub(super) enum Refused {
     Broken(io::Error),
 }
 
+impl Refused {
+    fn of_growing(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::NoRoom(error)
+            }
+            _ => Self::Broken(error),
+        }
+    }
+}
+
 /// What a process left behind.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Left {
@@ -93,7 +104,7 @@ impl Journal {
         frame[12..].copy_from_slice(&sum(self.salt, number, says).to_le_bytes());
         let end = self.end + record.len() as u64;
         while end > self.room {
-            self.grow().map_err(Refused::NoRoom)?;
+            self.grow().map_err(Refused::of_growing)?;
         }
         self.file.write_all_at(record, self.end).map_err(Refused::Broken)?;
         self.file.sync_data().map_err(Refused::Broken)?;
@@ -246,6 +257,19 @@ mod tests {
         let error = Journal::create(&path, 1, 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(std::fs::symlink_metadata(&path).is_err());
+    }
+
+    #[test]
+    fn a_sync_that_fails_is_not_taken_for_a_full_disk() {
+        let refused = |device: &str, room| {
+            let file = OpenOptions::new().write(true).open(device).unwrap();
+            let mut journal = Journal { file, path: PathBuf::new(), salt: 1, end: 0, room, number: 0 };
+            journal.append(&mut [0; 100]).unwrap_err()
+        };
+        assert!(matches!(refused("/dev/full", 0), Refused::NoRoom(_)));
+        // It takes everything, and refuses to sync.
+        assert!(matches!(refused("/dev/null", 0), Refused::Broken(_)), "while it grows");
+        assert!(matches!(refused("/dev/null", 4_096), Refused::Broken(_)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, ffi};
 
 use super::operation::Effect;
+use super::syncs::Syncs;
 
 /// Gives so many free pages back to the disk.
 pub(super) fn shrink(conn: &Connection, pages: u32) -> rusqlite::Result<Effect> {
@@ -30,11 +31,12 @@ pub(super) fn move_whole(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Leaves one file behind, and closes it.
-pub(super) fn finish(conn: Connection) {
+pub(super) fn finish(conn: Connection, syncs: &Syncs) {
     let truncated = truncate(&conn).map(|_| ());
     conn.flush_prepared_statement_cache();
     let closed = conn.close().map_err(|(_, error)| error);
     if let Err(error) = truncated.and(closed) {
+        syncs.note(&error);
         tracing::warn!(error = %error, "the message log was not closed cleanly; nothing is lost by it");
     }
 }

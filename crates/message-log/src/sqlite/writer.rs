@@ -70,7 +70,7 @@ impl Writer {
     /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file.
     pub fn run(mut self, conn: Connection) {
         self.write_all(&Statements::new(&conn));
-        maintenance::finish(conn);
+        maintenance::finish(conn, self.checkpoints.syncs());
         self.intake.close();
     }
 
@@ -164,6 +164,8 @@ impl Writer {
         if self.intake.unfolded().is_empty() {
             return true;
         }
+        // What no journal has is on disk when the tables have it.
+        let commit = if self.intake.has_journal() { commit } else { self.answered };
         match self.transaction(statements, &Batch { operations: Vec::new(), folds: true }, commit) {
             Ok(Written { wrote, .. }) => {
                 self.committed(statements, &[], &[], commit, wrote);
@@ -197,10 +199,12 @@ impl Writer {
 
     fn transaction(&self, statements: &Statements<'_>, batch: &Batch, commit: Commit) -> rusqlite::Result<Written> {
         statements.conn().busy_timeout(self.intake.lock_patience())?;
+        self.checkpoints.mend(statements.conn())?;
         let unfolded = batch.folds.then(|| self.intake.unfolded());
         let run = || transaction::run(statements, unfolded, &batch.operations, self.last_seq, commit);
         let ((result, last_seq), wrote) = self.checkpoints.saw(run);
-        result.map(|effects| Written { effects, last_seq, wrote })
+        let effects = result.inspect_err(|error| self.checkpoints.syncs().note(error))?;
+        Ok(Written { effects, last_seq, wrote })
     }
 
     fn committed(
@@ -264,6 +268,7 @@ impl Writer {
             }
             _ => Ok(Effect::Done),
         };
+        let result = result.inspect_err(|error| self.checkpoints.syncs().note(error));
         self.answer(operation, result.map_err(Error::from));
     }
 

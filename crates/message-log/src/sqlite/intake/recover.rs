@@ -12,6 +12,7 @@ use crate::sqlite::failure::Kind;
 use crate::sqlite::journal::{self, Journal, Left};
 use crate::sqlite::maintenance;
 use crate::sqlite::statements::Statements;
+use crate::sqlite::syncs::Syncs;
 use crate::sqlite::transaction::{self, Commit};
 
 const STANDING: &str = "
@@ -26,7 +27,7 @@ pub(super) fn beside(file: &Path) -> PathBuf {
 
 /// Puts what the tables do not have yet into them, on disk. Gives what they do not take for now, because the disk is full or
 /// another program holds the file: then it is in the journal alone as before.
-pub(super) fn recover(conn: &Connection, file: &Path) -> Result<Unfolded, Error> {
+pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<Unfolded, Error> {
     let (salt, folded): (i64, i64) = conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let nothing = Unfolded::after(folded);
     let Some(mut left) = journal::read(file).map_err(|error| unreadable(file, &error))? else { return Ok(nothing) };
@@ -50,6 +51,7 @@ pub(super) fn recover(conn: &Connection, file: &Path) -> Result<Unfolded, Error>
             unfolded.clear();
         }
         Err(error) if Kind::of(&error) != Kind::Operation => {
+            syncs.note(&error);
             tracing::error!(%error, "what the last process had acknowledged stays in its journal for now");
         }
         Err(error) => return Err(error.into()),
@@ -72,14 +74,16 @@ fn unfolded(mut unfolded: Unfolded, left: Left) -> Result<Unfolded, Error> {
 }
 
 /// Begins a journal that the tables know for theirs. They have all that the one before it has.
-pub(super) fn begin(conn: &Connection, file: &Path, lots: i64) -> Result<Journal, Error> {
-    // A process that was killed may have put something into the tables, relying on its journal for the sync.
-    maintenance::move_whole(conn)?;
+pub(super) fn begin(conn: &Connection, file: &Path, lots: i64, syncs: &Syncs) -> Result<Journal, Error> {
+    let note = |error: &rusqlite::Error| syncs.note(error);
+    // A process that was killed may have put something into the tables, relying on its journal for the sync; or its sync may
+    // have failed.
+    maintenance::move_whole(conn).inspect_err(note)?;
     // Tables with another number would not know it any more.
     journal::remove(file).map_err(|error| unreadable(file, &error))?;
     // 62 bits of it are random.
     let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
-    conn.execute(SET_SALT, [salt])?;
+    conn.execute(SET_SALT, [salt]).inspect_err(note)?;
     Journal::create(file, salt, lots).map_err(|error| unreadable(file, &error))
 }
 

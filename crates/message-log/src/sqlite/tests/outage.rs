@@ -1,4 +1,5 @@
-//! What was answered while the tables take nothing, because the disk is full or another program holds the file.
+//! What was answered while the tables take nothing, because the disk is full or another program holds the file, and what the
+//! disk may have lost when it failed to sync.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +7,13 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_model::message::Status;
+use rusqlite::ffi;
 
 use super::File;
 use super::intake::{count, crashed, held, journal, locked, unlock};
 use crate::contract::{Subject, message, ordered, tenant};
-use crate::sqlite::Options;
+use crate::sqlite::syncs::Syncs;
+use crate::sqlite::{Options, SqliteLog};
 use crate::{Appended, Error, Filter, MessageLog, NewMessage, Place};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -97,4 +100,40 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
     subject.append(ordered(&flow, "key")).await;
     assert_eq!(total(&*subject.log, &flow).await.unwrap(), taken + 1);
     subject.close().await;
+}
+
+#[tokio::test]
+async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lost() {
+    let (file, syncs, flow) = (File::new(), Syncs::default(), FlowId::generate());
+    let log = SqliteLog::start(&file.path, Options::default(), syncs.clone()).await.unwrap();
+    let wal = |file: &File| file.path.with_extension("db-wal");
+    log.append(ordered(&flow, "before")).await.unwrap();
+    let synced = std::fs::read(wal(&file)).unwrap().len();
+    for _ in 0..3 {
+        log.append(message(&flow)).await.unwrap();
+    }
+    assert_eq!(total(&log, &flow).await.unwrap(), 4);
+    let lost = std::fs::read(wal(&file)).unwrap().split_off(synced);
+    assert!(!lost.is_empty());
+    let kept = std::fs::read(journal(&file)).unwrap();
+    syncs.note(&rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
+    log.append(ordered(&flow, "after")).await.unwrap();
+    log.append(message(&flow)).await.unwrap();
+    assert_eq!(std::fs::read(journal(&file)).unwrap(), kept, "it neither takes more nor begins again");
+
+    // The power fails. Of what the sync was to write, nothing is there that was not written again.
+    let copy = crashed(&file);
+    let mut there = std::fs::read(wal(&copy)).unwrap();
+    if let Some(same) = there.get_mut(synced..synced + lost.len()).filter(|there| **there == *lost) {
+        same.fill(0);
+        std::fs::write(wal(&copy), there).unwrap();
+    }
+    log.close().await;
+    assert!(journal(&file).exists());
+    for file in [file, copy] {
+        let next = file.open_with(Options::default()).await;
+        assert_eq!(total(&*next, &flow).await.unwrap(), 6);
+        next.close().await;
+        assert!(!journal(&file).exists());
+    }
 }
