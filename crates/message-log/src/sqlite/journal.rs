@@ -133,10 +133,8 @@ impl Journal {
 
 /// Leaves no file there, also when the power fails.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.and_then(|()| sync_name(path)),
-    }
+    std::fs::remove_file(path)?;
+    sync_name(path)
 }
 
 /// What stands in a file, up to the first record that is none; `None` when there is no file, or one that was never finished.

@@ -52,7 +52,7 @@ pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<U
         }
         Err(error) if Kind::of(&error) != Kind::Operation => {
             syncs.note(&error);
-            tracing::error!(%error, "what the last process had acknowledged stays in its journal for now");
+            tracing::error!(%error, "what the last process had acknowledged stays in its journal until the tables take it");
         }
         Err(error) => return Err(error.into()),
     }
@@ -76,11 +76,13 @@ fn unfolded(mut unfolded: Unfolded, left: Left) -> Result<Unfolded, Error> {
 /// Begins a journal that the tables know for theirs. They have all that the one before it has.
 pub(super) fn begin(conn: &Connection, file: &Path, lots: i64, syncs: &Syncs) -> Result<Journal, Error> {
     let note = |error: &rusqlite::Error| syncs.note(error);
-    // A process that was killed may have put something into the tables, relying on its journal for the sync; or its sync may
-    // have failed.
-    maintenance::move_whole(conn).inspect_err(note)?;
-    // Tables with another number would not know it any more.
-    journal::remove(file).map_err(|error| unreadable(file, &error))?;
+    // A process that ended well leaves none. One that was killed may have put something into the tables, relying on its journal
+    // for the sync; or a sync of its tables failed.
+    if file.try_exists().map_err(|error| unreadable(file, &error))? {
+        maintenance::move_whole(conn).inspect_err(note)?;
+        // Tables with another number would not know it any more.
+        journal::remove(file).map_err(|error| unreadable(file, &error))?;
+    }
     // 62 bits of it are random.
     let salt = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
     conn.execute(SET_SALT, [salt]).inspect_err(note)?;
