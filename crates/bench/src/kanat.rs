@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::load::Until;
 use crate::order;
 use crate::process::Server;
 
@@ -96,12 +98,13 @@ impl Kanat {
         let begun = Instant::now();
         let call = crate::load::Call::webhook(path);
         loop {
-            let brief = Duration::from_micros(1);
-            match crate::load::closed(self.server.address, &call, 1, brief, begun).await {
-                Ok(_) => return Ok(()),
-                Err(error) if begun.elapsed() > Duration::from_secs(120) => return Err(error),
-                Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+            let one = Until::Count(1, Arc::default());
+            let answered = crate::load::until(self.server.address, &call, 1, one, begun).await;
+            if answered.is_ok_and(|outcome| !outcome.acked.is_empty()) {
+                return Ok(());
             }
+            ensure!(begun.elapsed() < Duration::from_secs(120), "the webhook {path} takes no order");
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 }
