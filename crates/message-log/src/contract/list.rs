@@ -35,7 +35,7 @@ pub async fn lists_newest_first_with_a_total(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
     let sent = send(&subject, &flow, 7).await;
     send(&subject, &FlowId::generate(), 3).await;
-    let filter = Filter::flow(tenant(), flow);
+    let filter = Filter::flow(tenant(), flow.clone());
     let first = page(&subject, &filter, 3, 0).await;
     assert_eq!((ids(&first), first.total, first.next.is_some()), (sent[..3].to_vec(), 7, true));
     let last = page(&subject, &filter, 3, 6).await;
@@ -44,6 +44,12 @@ pub async fn lists_newest_first_with_a_total(harness: &dyn Harness) {
     assert_eq!((exact.messages.len(), exact.next), (7, None));
     let beyond = page(&subject, &filter, 3, 100).await;
     assert_eq!((ids(&beyond), beyond.total), (Vec::new(), 7));
+    let foreign = Tenant { account_id: AccountId::new("acc_2"), ..tenant() };
+    let staging = Tenant { environment_id: EnvironmentId::new("env_2"), ..tenant() };
+    for other in [foreign, staging] {
+        let none = page(&subject, &Filter::flow(other, flow.clone()), 3, 0).await;
+        assert_eq!((ids(&none), none.total), (Vec::new(), 0));
+    }
     subject.close().await;
 }
 

@@ -164,6 +164,24 @@ async fn lists_claims_and_streams_read_in_their_order() {
     log.close().await;
 }
 
+#[tokio::test]
+async fn how_many_a_list_has_is_read_from_its_index_alone() {
+    let place = Place::new();
+    let log = place.open().await;
+    let mut conn = place.connect().await;
+    make_days(&mut conn).await;
+    let all = Filter::flow(tenant(), FlowId::new("f"));
+    let since = Filter { since: Some(Timestamp::now()), ..all.clone() };
+    for filter in [all.clone(), since, Filter { status: Some(Status::Delivered), ..all }] {
+        let count = list::query(list::COUNT, &filter);
+        let plan = explain(&mut conn, count.sql().as_str()).await;
+        let of_messages: Vec<_> = plan.iter().filter(|line| line.ends_with(" m") || line.contains(" m_")).collect();
+        let alone = of_messages.iter().all(|line| line.contains("Index Only Scan"));
+        assert!(alone && !of_messages.is_empty(), "{}", plan.join("\n"));
+    }
+    log.close().await;
+}
+
 /// As many days as a log may well have.
 async fn make_days(conn: &mut PgConnection) {
     let today = day::today(conn).await.unwrap();

@@ -27,12 +27,17 @@ const TABLES: &[&str] = &[
     "d",
 ];
 
-/// The steps of the plan that read a whole table.
-async fn scans(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
+/// The steps of the plan.
+async fn explain(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
     let explain = format!("EXPLAIN QUERY PLAN {statement}");
     let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(conn).await;
     let rows = rows.unwrap_or_else(|error| panic!("{error} in {statement}"));
-    let details = rows.iter().map(|row| row.get::<String, _>("detail"));
+    rows.iter().map(|row| row.get::<String, _>("detail")).collect()
+}
+
+/// Those that read a whole table.
+async fn scans(conn: &mut SqliteConnection, statement: &str) -> Vec<String> {
+    let details = explain(conn, statement).await.into_iter();
     details
         .filter(|detail| {
             let table = detail.strip_prefix("SCAN ").and_then(|rest| rest.split_whitespace().next());
@@ -102,6 +107,22 @@ async fn no_statement_reads_a_whole_table() {
         // The stretch that retention looks at is limited by itself.
         let limited = statement == retain::NEXT_STRETCH;
         assert!(scans.is_empty() || limited, "{scans:?} in {statement}");
+    }
+    log.close().await;
+}
+
+#[tokio::test]
+async fn how_many_a_list_has_is_read_from_its_index_alone() {
+    let file = File::new();
+    let log = file.open().await;
+    let mut conn = file.connect().await;
+    let all = Filter::flow(Tenant { account_id: "a".into(), environment_id: "e".into() }, FlowId::new("f"));
+    let since = Filter { since: Some(kanat_model::Timestamp::now()), ..all.clone() };
+    for filter in [all.clone(), since, Filter { status: Some(Status::Delivered), ..all }] {
+        let count = list::query(list::COUNT, &filter);
+        let plan = explain(&mut conn, count.sql().as_str()).await;
+        let of_messages: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH m ")).collect();
+        assert!(matches!(of_messages.as_slice(), [step] if step.contains("COVERING INDEX")), "{plan:?}");
     }
     log.close().await;
 }
