@@ -63,7 +63,8 @@ pub fn write(findings: &[Finding], rows: &[Row], machine: &[String], rounds: usi
     let machine: String = machine.iter().map(|line| format!("- {line}\n")).collect();
     format!(
         "# Benchmarks\n\nWritten by `cargo xtask bench`: do not edit. Medians of {rounds} rounds in one run; ratios are what to \
-         compare, absolute figures belong to the machine.\n\n{machine}\n{}\n![Each figure beside its goal](benchmarks.svg)\n\n{}\n{METHOD}",
+         compare, absolute figures belong to the machine. [performance.md](performance.md) says what was not reached, why, and where \
+         the time goes.\n\n{machine}\n{}\n![Each figure beside its goal](benchmarks.svg)\n\n{}\n{METHOD}",
         table(findings),
         runs(rows)
     )
