@@ -123,9 +123,13 @@ impl Poller {
     /// Polls for the flow if it is due and nobody else does. Says when to look again.
     async fn look(&self, flow: &Deployed, owner: BootId, place: Place<'_>, stop: &CancellationToken) -> Timestamp {
         let now = Timestamp::now();
-        let runnable = match self.plans.load().runnable(flow) {
-            Ok(Some(runnable)) => runnable,
-            Ok(None) => return now.after(ASK_AGAIN),
+        // It waited for its place, and what is deployed may be another version by now, with other resources.
+        let snapshot = self.plans.load();
+        let as_deployed = |deployed: &&Arc<Deployed>| deployed.version == flow.version && !deployed.paused;
+        let runnable = match snapshot.flow(&flow.id).filter(as_deployed).map(|flow| snapshot.runnable(flow)).transpose()
+        {
+            Ok(Some(Some(runnable))) => runnable,
+            Ok(Some(None) | None) => return now.after(LOOK),
             Err(error) => {
                 tracing::error!(flow.id = %flow.id, %error, "a flow that polls cannot run");
                 return now.after(ASK_AGAIN);

@@ -121,6 +121,9 @@ impl Pipeline {
         let begin = memory.first.as_ref().map_or(0, |first| waiting.partition_point(|flow| flow.flow_id <= *first));
         let in_turn = waiting[begin..].iter().chain(&waiting[..begin]);
         for Waiting { flow_id, due, .. } in in_turn.filter(|flow| flow.due > 0) {
+            if memory_left == 0 {
+                break;
+            }
             let deployed = snapshot.flow(flow_id);
             if deployed.is_some_and(|flow| flow.paused) {
                 continue;

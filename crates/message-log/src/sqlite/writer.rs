@@ -156,7 +156,8 @@ impl Writer {
     /// Puts what was taken in into the tables for somebody who waits for it. While they take nothing that is told at once:
     /// another try would hold up who writes.
     fn fold_unless_put_off(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
-        !self.intake.is_put_off(Instant::now()) && self.fold(statements, commit)
+        let nothing_waits = self.intake.unfolded().is_empty();
+        nothing_waits || !self.intake.is_put_off(Instant::now()) && self.fold(statements, commit)
     }
 
     /// Puts what was taken in into the tables; `false` when they did not take it.
