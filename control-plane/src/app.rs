@@ -24,6 +24,7 @@ use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::{Code, Error};
 use kanat_net::outbound;
 use kanat_store::Store;
+use tokio::sync::Notify;
 
 use crate::PublicUrl;
 use crate::push::Hub;
@@ -36,6 +37,8 @@ pub struct App {
     pub log: Arc<dyn MessageLog>,
     pub hub: Arc<Hub>,
     pub deploys: flow::Deploys,
+    /// Told when there is a new batch job.
+    pub batch_jobs: Arc<Notify>,
     pub sealer: Arc<Sealer>,
     /// For calls that users direct, such as connection tests.
     pub outbound: outbound::Client,

@@ -73,8 +73,8 @@ impl ControlPlane {
         environment::publish_all(&store, &sealer).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         let adapters = kanat_script::Pool::new(options.adapters);
-        let (deploys, public_url) = (Deploys::default(), options.public_url);
-        let app = Arc::new(App { store, log, hub, deploys, sealer, outbound, public_url, adapters });
+        let (deploys, batch_jobs, public_url) = (Deploys::default(), Arc::default(), options.public_url);
+        let app = Arc::new(App { store, log, hub, deploys, batch_jobs, sealer, outbound, public_url, adapters });
         let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes).await?;

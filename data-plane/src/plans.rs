@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 use kanat_message_log::MessageLog;
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_proto::node::v1::EnvironmentState;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +42,8 @@ pub struct Plans {
 
 struct Shared {
     current: ArcSwap<Snapshot>,
+    /// Told when there is another one.
+    replaced: watch::Sender<()>,
     versions: Versions,
     observed: Observed,
     /// Access tokens of late that were refused.
@@ -59,8 +62,8 @@ impl Plans {
     /// No plans yet; older versions of flows come from `log`.
     pub fn new(log: Arc<dyn MessageLog>) -> Self {
         let (current, versions) = (ArcSwap::default(), Versions::new(log));
-        let (observed, refusals) = (Observed::default(), Refusals::default());
-        Self { shared: Arc::new(Shared { current, versions, observed, refusals }) }
+        let (replaced, observed, refusals) = (watch::Sender::default(), Observed::default(), Refusals::default());
+        Self { shared: Arc::new(Shared { current, replaced, versions, observed, refusals }) }
     }
 
     /// What connectors are seen to do, for the control plane to be told.
@@ -113,6 +116,12 @@ impl Plans {
 
     pub(crate) fn replace(&self, snapshot: Snapshot) {
         self.shared.current.store(Arc::new(snapshot));
+        self.shared.replaced.send_replace(());
+    }
+
+    /// Changes when what runs does.
+    pub(crate) fn replaced(&self) -> watch::Receiver<()> {
+        self.shared.replaced.subscribe()
     }
 }
 

@@ -44,7 +44,7 @@ use records::REMEMBERED;
 use request::Requests;
 use state::{Progress, State};
 
-/// How often it is looked whether the plans have changed.
+/// A flow that was to be looked at is so again after so long at least.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// When the log cannot be asked, or the flow is another's, it is asked again after so long at most.
@@ -83,7 +83,10 @@ impl Poller {
         let mut flows: Vec<Arc<Deployed>> = Vec::new();
         let mut looks: HashMap<FlowId, Look> = HashMap::new();
         let mut running = JoinSet::new();
+        let mut replaced = poller.plans.replaced();
         while !stop.is_cancelled() {
+            // Before the look, so that no change after it goes unseen.
+            replaced.borrow_and_update();
             let current = poller.plans.load();
             if !Arc::ptr_eq(&current, &snapshot) {
                 flows = polled(&current);
@@ -108,12 +111,16 @@ impl Poller {
                     (flow.id.clone(), Look { version: flow.version, at })
                 });
             }
+            // Not by all looks: a flow that is gone leaves one behind when its poll ends.
+            let next = flows.iter().filter_map(|flow| looks.get(&flow.id));
+            let pause = pause(next, Timestamp::now());
             tokio::select! {
                 Some(ended) = running.join_next() => match ended {
                     Ok((id, look)) => drop(looks.insert(id, look)),
                     Err(error) => tracing::error!(%error, "a poll broke off"),
                 },
-                () = sleep(LOOK) => {}
+                Ok(()) = replaced.changed() => {}
+                () = sleep(pause) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -244,6 +251,11 @@ impl Poller {
     }
 }
 
+/// Until the first of these flows is to be looked at; not much longer, since clocks are set.
+fn pause<'l>(looks: impl Iterator<Item = &'l Look>, now: Timestamp) -> Duration {
+    looks.map(|look| look.at.since(now)).min().map_or(ASK_AGAIN, |first| first.min(ASK_AGAIN))
+}
+
 /// The flows of a snapshot that poll.
 fn polled(snapshot: &Snapshot) -> Vec<Arc<Deployed>> {
     snapshot.flows().filter(|flow| flow.polls && !flow.paused).cloned().collect()
@@ -263,5 +275,24 @@ fn due(poll: &Poll, began_at: Timestamp, ended: Timestamp) -> Timestamp {
     match (CronExpression::parse(&schedule.cron), timezone(&schedule.timezone)) {
         (Ok(cron), Ok(zone)) => cron.next_after(ended, &zone).unwrap_or(never),
         (Err(_), _) | (_, Err(_)) => never,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rests_until_the_first_flow_is_due_and_not_for_long() {
+        let now = Timestamp::from_millis(1_000_000);
+        let rests = |millis: &[i64]| {
+            let looks: Vec<Look> =
+                millis.iter().map(|at| Look { version: 1, at: Timestamp::from_millis(now.as_millis() + at) }).collect();
+            pause(looks.iter(), now)
+        };
+        assert_eq!(rests(&[]), ASK_AGAIN);
+        assert_eq!(rests(&[3_000, 40, 900]), Duration::from_millis(40));
+        assert_eq!(rests(&[i64::MAX - now.as_millis(), 60_000]), ASK_AGAIN);
+        assert_eq!(rests(&[-1, 3_000]), Duration::ZERO);
     }
 }

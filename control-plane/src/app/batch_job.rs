@@ -87,6 +87,7 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
     tx.commit().await?;
+    app.batch_jobs.notify_one();
     Ok(job)
 }
 

@@ -7,8 +7,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::app::{App, batch_job};
 
-/// The longest wait between looks: what another process wrote wakes nobody here.
+/// The longest wait between looks at jobs under way: what another process wrote wakes nobody here.
 const LOOK: Duration = Duration::from_millis(250);
+/// The longest where there is none: one that another process took is that one's to begin.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// And the shortest, however often messages end.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -30,7 +32,8 @@ pub async fn run(app: Arc<App>) {
             }
             Ok(false) => {
                 failing = false;
-                sleep(LOOK).await;
+                // One that is told of wakes this; else it is time to look anyway.
+                let _ = timeout(IDLE_LOOK, app.batch_jobs.notified()).await;
             }
             Err(error) => {
                 if !failing {

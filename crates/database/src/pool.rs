@@ -54,10 +54,12 @@ where
     pub fn new(connect: Connect<DB>, settings: Settings) -> Self {
         let unanswered = Unanswered::default();
         let [connected, acquired, released] = [(); 3].map(|()| unanswered.clone());
-        let release_within = settings.patience.map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
+        let release_within = settings.patience.map(|patience| patience.min(RELEASE_WITHIN));
         let options = PoolOptions::<DB>::new()
             .max_connections(settings.connections.max(1))
             .acquire_timeout(settings.acquire_within)
+            // The driver asks one that comes back; one that cannot fall silent in the pool is not asked again.
+            .test_before_acquire(settings.patience.is_some())
             .after_connect(move |connection, _| {
                 let connected = connected.clone();
                 Box::pin(async move {
@@ -75,7 +77,9 @@ where
             .after_release(move |connection, _| {
                 let released = released.clone();
                 Box::pin(async move {
-                    answered(release_within, connection.ping()).await?;
+                    if let Some(within) = release_within {
+                        answered(within, connection.ping()).await?;
+                    }
                     released.ends();
                     Ok(true)
                 })

@@ -72,6 +72,7 @@ impl Upload<'_> {
         let job = BatchJob { id: self.id.clone(), ..job };
         batch_job::insert(&mut tx, &job).await?;
         tx.commit().await?;
+        self.app.batch_jobs.notify_one();
         Ok(job)
     }
 

@@ -34,6 +34,7 @@ async fn app(folder: &std::path::Path) -> App {
     App {
         hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
         deploys: Deploys::default(),
+        batch_jobs: Arc::default(),
         store,
         log: Arc::new(log),
         sealer,

@@ -182,6 +182,7 @@ async fn app(database: &Database) -> App {
     App {
         hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
         deploys: Deploys::default(),
+        batch_jobs: Arc::default(),
         store,
         log,
         sealer,

@@ -50,6 +50,7 @@ impl Fixture {
         let app = App {
             hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
             deploys: Deploys::default(),
+            batch_jobs: Arc::default(),
             store,
             log: Arc::new(log),
             sealer,
