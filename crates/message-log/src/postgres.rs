@@ -35,6 +35,7 @@ mod text;
 mod transaction;
 mod tried;
 mod upkeep;
+mod way;
 mod witness;
 mod writer;
 
@@ -49,7 +50,7 @@ use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
 use sqlx::PgPool;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -65,6 +66,7 @@ use self::person::Decision;
 use self::pool::Pool;
 use self::queue::{Ends, Queue, closed, unexpected};
 use self::shared::Shared;
+use self::way::Way;
 use self::writer::{Connector, Context, Writer};
 use crate::tried::Row;
 use crate::{
@@ -152,18 +154,18 @@ impl PostgresLog {
 /// Starts the writers; the first of them takes over a connection.
 fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, conn: sqlx::PgConnection) {
     let Ends { keyed, free, bytes } = ends;
-    let writer = |inbox: &Arc<Mutex<_>>, connection| Writer {
-        inbox: Arc::clone(inbox),
+    let writer = |way: &Arc<Way>, connection| Writer {
+        way: Arc::clone(way),
         queued_bytes: Arc::clone(&bytes),
         context: Arc::clone(context),
         connection,
     };
-    let free = Arc::new(Mutex::new(free));
+    let free = Way::new(free, context.closing.clone());
     tasks.spawn(writer(&free, Connector::new(conn)).run());
     for _ in 1..writers.max(1) {
         tasks.spawn(writer(&free, Connector::default()).run());
     }
-    tasks.spawn(writer(&Arc::new(Mutex::new(keyed)), Connector::default()).run());
+    tasks.spawn(writer(&Way::new(keyed, context.closing.clone()), Connector::default()).run());
 }
 
 /// A claim on its own, so that it comes to an end also when nobody waits for it any more.

@@ -1,5 +1,5 @@
-//! The writers of groups. All that is queued when one turns to its queue becomes one transaction; while that commits,
-//! the next one gathers, for the next writer that is free. Nobody is answered before the commit.
+//! The writers of groups. What is queued becomes one transaction; while that is written, the next one gathers, as `way`
+//! says. Nobody is answered before the commit.
 //!
 //! Operations of one queue may be written at the same time by several writers, and then have no order among each
 //! other; the queue of what locks keys has one writer, which keeps it.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::{ConnectOptions, Connection, PgConnection};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -19,10 +19,9 @@ use super::operation::{Answer, Effect, Operation};
 use super::options::{CONNECT_TIMEOUT, Connecting};
 use super::shared::{Change, Shared};
 use super::transaction::{self, Doubtful, Failed};
+use super::way::{self, Way};
 use crate::{Error, Lease};
 
-/// Most operations of one transaction.
-const BATCH: usize = 1_024;
 /// Most keys that one transaction locks: the database keeps all its locks in a table of a fixed size.
 const BATCH_KEYS: usize = 256;
 /// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one is taken whole.
@@ -33,7 +32,7 @@ const TRIES: u32 = 4;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Writer {
-    pub inbox: Arc<Mutex<mpsc::Receiver<Operation>>>,
+    pub way: Arc<Way>,
     pub queued_bytes: Arc<AtomicUsize>,
     pub context: Arc<Context>,
     pub connection: Connector,
@@ -59,30 +58,13 @@ pub(super) struct Connector {
 impl Writer {
     /// Writes until the log is closed and the queue empty.
     pub async fn run(mut self) {
-        let mut queued = Vec::with_capacity(BATCH);
-        loop {
-            let received = self.receive(&mut queued).await;
-            if received == 0 {
-                break;
-            }
+        let mut queued = Vec::with_capacity(way::MOST);
+        while let Some(_turn) = self.way.next(&mut queued).await {
             for batch in batches(&mut queued) {
                 self.write(batch).await;
             }
         }
         self.connection.close().await;
-    }
-
-    /// All that is queued, up to a group; nothing when nothing more will come.
-    async fn receive(&self, queued: &mut Vec<Operation>) -> usize {
-        let mut inbox = self.inbox.lock().await;
-        if !inbox.is_closed() {
-            tokio::select! {
-                received = inbox.recv_many(queued, BATCH) => return received,
-                () = self.context.closing.cancelled() => {}
-            }
-            inbox.close();
-        }
-        inbox.recv_many(queued, BATCH).await
     }
 
     async fn write(&mut self, batch: Vec<Operation>) {
