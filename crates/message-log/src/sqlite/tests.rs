@@ -42,6 +42,11 @@ impl File {
     fn size_bytes(&self) -> u64 {
         std::fs::metadata(&self.path).unwrap().len()
     }
+
+    /// Of the write-ahead log.
+    fn ahead_bytes(&self) -> u64 {
+        std::fs::metadata(self.path.with_extension("db-wal")).unwrap().len()
+    }
 }
 
 #[async_trait::async_trait]

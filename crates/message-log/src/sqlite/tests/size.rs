@@ -22,13 +22,19 @@ async fn gives_the_room_of_dropped_messages_back_to_the_disk() {
         subject.deliver(&claimed.lease).await;
     }
     subject.append(kept).await;
-    // Nothing old: only moves everything from the write-ahead log into the file.
-    assert_eq!(subject.log.retain(Timestamp::from_millis(0)).await.unwrap(), 0);
+    // Nothing old: only moves everything from the write-ahead log into the file, unless it is being moved just then.
+    let moved = async || {
+        while file.ahead_bytes() > 0 {
+            assert_eq!(subject.log.retain(Timestamp::from_millis(0)).await.unwrap(), 0);
+        }
+    };
+    moved().await;
     let full = file.size_bytes();
     assert!(full > 1_500 * 8_000, "{full} bytes");
 
     let soon = Timestamp::now().after(std::time::Duration::from_secs(60));
     assert_eq!(subject.log.retain(soon).await.unwrap(), 1_500);
+    moved().await;
     let left = file.size_bytes();
     assert!(left < full / 20, "{left} of {full} bytes are left");
     let tenant = Tenant { account_id, environment_id };
@@ -46,7 +52,7 @@ async fn keeps_the_write_ahead_log_small_however_much_comes_in() {
         let sent = (0..20).map(|_| NewMessage { raw_body: body.clone(), ..message(&flow) }).collect();
         subject.append_all(sent).await;
     }
-    let ahead = std::fs::metadata(file.path.with_extension("db-wal")).unwrap().len();
+    let ahead = file.ahead_bytes();
     assert!(ahead < 90_000_000, "{ahead} of 120,000,000 bytes stand in the write-ahead log");
     subject.close().await;
     assert!(file.size_bytes() > 120_000_000);
