@@ -9,8 +9,10 @@ use crate::plan::Plan;
 
 const OURS: &str = "kanat";
 
-/// Of each crate: a few ten milliseconds, in which what else the machine does is the exception.
-const SAMPLES: &str = "2000";
+/// Of each crate: a tenth of a second or more, in which what else the machine does is the exception.
+const SAMPLES: &str = "1000";
+/// Mappings of one sample, as one after the other comes to a node that is at work: what a sample itself takes is not theirs.
+const IN_A_ROW: &str = "100";
 
 /// One line of the table.
 struct Peer {
@@ -27,7 +29,10 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         return Ok(Vec::new());
     };
     eprintln!("the mapping beside other crates");
-    let output = Command::new(program).args(["--bench", "--color", "never", "--sample-count", SAMPLES]).output().await;
+    let output = Command::new(program)
+        .args(["--bench", "--color", "never", "--sample-count", SAMPLES, "--sample-size", IN_A_ROW])
+        .output()
+        .await;
     let output = output.with_context(|| format!("cannot run {}", program.display()))?;
     if !output.status.success() {
         bail!("{} failed: {}", program.display(), String::from_utf8_lossy(&output.stderr));

@@ -9,8 +9,8 @@ use sqlx::{ConnectOptions, SqlitePool};
 
 use crate::Error;
 
-/// Connections for reading; each has a thread.
-const READERS: u32 = 4;
+/// Connections for reading; each has a thread, and half a megabyte.
+const READERS: u32 = 3;
 /// How long another process may hold the file, as a person with a shell does.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A read that finds no free connection for so long fails.
@@ -75,6 +75,8 @@ impl Options {
 
     pub(super) async fn reading(&self, path: &Path) -> Result<SqlitePool, Error> {
         let pool = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(READER_TIMEOUT);
+        // The driver asks one that comes back; a file does not go away in the pool.
+        let pool = pool.test_before_acquire(false);
         Ok(pool.connect_with(base(path).read_only(true)).await?)
     }
 }
