@@ -58,7 +58,7 @@ impl Way {
 
     async fn gather(&self, inbox: &mut mpsc::Receiver<Operation>, queued: &mut Vec<Operation>) {
         let until = Instant::now() + PATIENCE;
-        while self.writing.load(Ordering::Relaxed) > 0 && queued.len() < ENOUGH {
+        while self.writing.load(Ordering::Relaxed) > 0 && queued.len() < ENOUGH && !inbox.is_closed() {
             tokio::select! {
                 _ = inbox.recv_many(queued, MOST - queued.len()) => {}
                 () = self.done.notified() => {}
