@@ -11,7 +11,7 @@ const OURS: &str = "kanat";
 
 /// Of each crate: a tenth of a second or more, in which what else the machine does is the exception.
 const SAMPLES: &str = "1000";
-/// Mappings of one sample, as one after the other comes to a node that is at work: what a sample itself takes is not theirs.
+/// Mappings of one sample, as one after the other comes to a node that is at work.
 const IN_A_ROW: &str = "100";
 
 /// One line of the table.
