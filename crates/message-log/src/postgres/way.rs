@@ -4,12 +4,13 @@
 //! many writers are free, a group gathers while another one is written: until that one is done, or there is as much as is
 //! worth a transaction beside it, or the other takes so long that it may be held up. When none is written, nothing waits.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::operation::Operation;
@@ -57,13 +58,14 @@ impl Way {
     }
 
     async fn gather(&self, inbox: &mut mpsc::Receiver<Operation>, queued: &mut Vec<Operation>) {
-        let until = Instant::now() + PATIENCE;
+        // Made once: each operation that comes wakes this.
+        let (mut late, mut closing) = (pin!(sleep(PATIENCE)), pin!(self.closing.cancelled()));
         while self.writing.load(Ordering::Relaxed) > 0 && queued.len() < ENOUGH && !inbox.is_closed() {
             tokio::select! {
                 _ = inbox.recv_many(queued, MOST - queued.len()) => {}
                 () = self.done.notified() => {}
-                () = sleep_until(until) => return,
-                () = self.closing.cancelled() => return,
+                () = &mut late => return,
+                () = &mut closing => return,
             }
         }
     }
@@ -83,6 +85,7 @@ mod tests {
     use kanat_model::Timestamp;
     use kanat_model::id::{BootId, MessageId};
     use tokio::sync::oneshot;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::Lease;
