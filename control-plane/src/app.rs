@@ -15,6 +15,8 @@ mod name;
 pub mod node;
 pub mod published_api;
 pub mod schedule;
+#[cfg(test)]
+pub mod testing;
 
 use std::sync::Arc;
 

@@ -145,11 +145,42 @@ async fn existing(db: &mut Db, caller: &Caller, id: &BatchJobId) -> Result<Batch
 
 #[cfg(test)]
 mod tests {
+    use futures::{FutureExt, stream};
+    use kanat_auth::Role;
+
     use super::*;
+    use crate::app::testing;
 
     #[test]
     fn concurrency_has_bounds() {
         assert_eq!([concurrency(None).unwrap(), concurrency(Some(500)).unwrap()], [10, 500]);
         assert!(concurrency(Some(0)).is_err() && concurrency(Some(501)).is_err());
+    }
+
+    /// Else a new job would begin with the next look at the store.
+    #[tokio::test]
+    async fn who_takes_jobs_on_is_told_of_each_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = testing::in_folder(folder.path()).await;
+        let (caller, flow) = (testing::caller(&app, Role::Editor).await, testing::flow(&app, "orders").await);
+        let told = || app.batch_jobs.notified().now_or_never().is_some();
+        let piece = |records| stream::iter([Ok(Piece { flow_id: flow.id.to_string(), records, concurrency: None })]);
+        create(&app, &caller, piece(Vec::new())).await.unwrap_err();
+        assert!(!told());
+        let job = create(&app, &caller, piece(vec!["{}".to_owned()])).await.unwrap();
+        assert!(told() && !told());
+
+        retry(&app, &caller, &job.id).await.unwrap_err();
+        assert!(!told());
+        let mut tx = app.store.begin().await.unwrap();
+        let end = record::End::Failed { kind: "status".to_owned(), message: "refused".to_owned(), field: None };
+        record::start_next(&mut tx, &job.id, 1).await.unwrap();
+        assert!(record::end(&mut tx, &job.id, 0, &end).await.unwrap());
+        batch_job::ended(&mut tx, &job.id, 0, 1).await.unwrap();
+        assert!(batch_job::finish(&mut tx, &job.id, Timestamp::now()).await.unwrap());
+        tx.commit().await.unwrap();
+        retry(&app, &caller, &job.id).await.unwrap();
+        assert!(told() && !told());
+        app.log.close().await;
     }
 }

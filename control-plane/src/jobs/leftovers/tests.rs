@@ -2,71 +2,21 @@
 
 use std::time::Duration;
 
-use kanat_auth::{Role, Sealer};
-use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_auth::Role;
 use kanat_message_log::{PollClaim, SeenRecord};
 use kanat_model::batch_job::Status;
-use kanat_model::flow::Status as FlowStatus;
-use kanat_model::id::{ApiKeyId, BatchJobId, BootId, EnvironmentId, FlowId, PublishedApiId};
+use kanat_model::id::{BatchJobId, BootId, EnvironmentId, PublishedApiId};
 use kanat_model::published_api::{Auth, Method, OnTimeout, Validation};
-use kanat_net::egress::Policy;
-use kanat_net::outbound;
 use kanat_plan_stream::Kind;
 use kanat_store::batch_job::{self, BatchJob, record, upload};
 use kanat_store::flow::Flow;
 use kanat_store::published_api::{self, PublishedApi};
-use kanat_store::{Store, consumer_key as stored, environment, flow, published};
+use kanat_store::{consumer_key as stored, flow, published};
 
 use super::*;
-use crate::app::Caller;
-use crate::app::flow::Deploys;
-use crate::push::Hub;
-use crate::push::source::Source;
+use crate::app::{Caller, testing};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-async fn app(folder: &std::path::Path) -> App {
-    let store = Store::open_file(&folder.join("kanat.db")).await.unwrap();
-    crate::bootstrap::run(&store, None).await.unwrap();
-    let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default()).await.unwrap();
-    let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
-    let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
-    App {
-        hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
-        deploys: Deploys::default(),
-        batch_jobs: Arc::default(),
-        store,
-        log: Arc::new(log),
-        sealer,
-        outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
-        public_url: crate::PublicUrl::default(),
-        adapters: kanat_script::Pool::new(kanat_script::Options::default()),
-    }
-}
-
-async fn a_flow(app: &App, name: &str) -> Flow {
-    let mut tx = app.store.begin().await.unwrap();
-    let environment = environment::all(&mut tx).await.unwrap().swap_remove(0);
-    let flow = Flow {
-        id: FlowId::generate(),
-        account_id: environment.account_id,
-        environment_id: environment.id,
-        name: name.to_owned(),
-        description: String::new(),
-        status: FlowStatus::Active,
-        version: 1,
-        trigger_kind: "poll".to_owned(),
-        yaml_config: String::new(),
-        change_summary: String::new(),
-        webhook_token: None,
-        revision: 1,
-        created_at: Timestamp::now(),
-        updated_at: Timestamp::now(),
-    };
-    flow::insert(&mut tx, &flow).await.unwrap();
-    tx.commit().await.unwrap();
-    flow
-}
 
 /// A job of one record that finished then.
 async fn a_job(app: &App, flow: &Flow, finished_at: Timestamp) -> BatchJobId {
@@ -116,9 +66,9 @@ async fn exists(app: &App, environment: &EnvironmentId, id: &BatchJobId) -> bool
 #[tokio::test]
 async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let app = app(folder.path()).await;
+    let app = testing::in_folder(folder.path()).await;
     let now = Timestamp::now();
-    let (kept, gone) = (a_flow(&app, "kept").await, a_flow(&app, "gone").await);
+    let (kept, gone) = (testing::flow(&app, "kept").await, testing::flow(&app, "gone").await);
     let old = a_job(&app, &kept, now.before(DAY * 8)).await;
     let recent = a_job(&app, &kept, now.before(DAY * 6)).await;
     let silent = an_upload(&app, now.before(Duration::from_secs(3_700))).await;
@@ -155,7 +105,7 @@ async fn what_is_old_or_of_nobody_goes_and_the_rest_stays() {
 #[tokio::test]
 async fn keys_whose_grace_is_over_leave_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
-    let app = app(folder.path()).await;
+    let app = testing::in_folder(folder.path()).await;
     let (caller, api) = an_api(&app).await;
     let made = async |consumer| {
         let made = consumer_key::create(&app, &caller, &api, consumer, Default::default()).await;
@@ -182,12 +132,11 @@ async fn keys_whose_grace_is_over_leave_the_nodes() {
 }
 
 async fn an_api(app: &App) -> (Caller, PublishedApiId) {
-    let mut tx = app.store.begin().await.unwrap();
-    let environment = environment::all(&mut tx).await.unwrap().swap_remove(0);
+    let caller = testing::caller(app, Role::Owner).await;
     let api = PublishedApi {
         id: PublishedApiId::generate(),
-        account_id: environment.account_id.clone(),
-        environment_id: environment.id.clone(),
+        account_id: caller.account_id.clone(),
+        environment_id: caller.environment_id.clone(),
         name: "orders".to_owned(),
         description: String::new(),
         method: Method::Post,
@@ -204,15 +153,8 @@ async fn an_api(app: &App) -> (Caller, PublishedApiId) {
         created_at: Timestamp::now(),
         updated_at: Timestamp::now(),
     };
+    let mut tx = app.store.begin().await.unwrap();
     published_api::insert(&mut tx, &api).await.unwrap();
     tx.commit().await.unwrap();
-    let caller = Caller {
-        account_id: environment.account_id,
-        environment_id: environment.id,
-        role: Role::Owner,
-        key_id: ApiKeyId::generate(),
-        name: "owner".to_owned(),
-        bound_to: None,
-    };
     (caller, api.id)
 }

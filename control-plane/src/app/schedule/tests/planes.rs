@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kanat_auth::Sealer;
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::{
     Claim, Filter, Message, MessageLog, Outcome, Position, Room, Settled, Settlement, Tenant, postgres,
@@ -12,8 +11,6 @@ use kanat_model::Timestamp;
 use kanat_model::flow::Status;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, NodeId};
 use kanat_model::page::Page;
-use kanat_net::egress::Policy;
-use kanat_net::outbound;
 use kanat_plan_stream::{Hash, Kind};
 use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::Flow;
@@ -22,11 +19,9 @@ use kanat_store::{Store, environment, flow, published, schedule};
 use kanat_testing_postgres::Database;
 use prost::Message as _;
 
-use crate::app::App;
-use crate::app::flow::Deploys;
 use crate::app::schedule::{follow, outcome};
-use crate::push::Hub;
-use crate::push::source::{Source, seal_context};
+use crate::app::{App, testing};
+use crate::push::source::seal_context;
 
 pub struct Planes {
     /// Each with connections of its own.
@@ -177,17 +172,5 @@ async fn app(database: &Database) -> App {
     let store = Store::open(database.url()).await.unwrap();
     let log: Arc<dyn MessageLog> =
         Arc::new(PostgresLog::open(database.url(), postgres::Options::default()).await.unwrap());
-    let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
-    let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
-    App {
-        hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
-        deploys: Deploys::default(),
-        batch_jobs: Arc::default(),
-        store,
-        log,
-        sealer,
-        outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
-        public_url: crate::PublicUrl::default(),
-        adapters: kanat_script::Pool::new(kanat_script::Options::default()),
-    }
+    testing::over(store, log)
 }

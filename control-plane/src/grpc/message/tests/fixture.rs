@@ -4,28 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kanat_auth::{Role, Sealer};
-use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_auth::Role;
 use kanat_message_log::{Appended, MessageLog, NewMessage, Outcome, Place, Settled, Settlement, TraceRecord};
 use kanat_model::Timestamp;
-use kanat_model::id::{ApiKeyId, BootId, FlowId, MessageId, NodeId};
+use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::{ErrorKind, Failure, Trigger};
-use kanat_net::egress::Policy;
-use kanat_net::outbound;
 use kanat_plan_stream::{Hash, Kind};
 use kanat_proto::plan::v1::{FlowPlan, Retry};
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::message_service_server::MessageService;
-use kanat_store::{Store, environment, published};
+use kanat_store::published;
 use prost::Message;
 use tempfile::TempDir;
 use tonic::{Request, Response, Status};
 
-use crate::app::flow::Deploys;
-use crate::app::{App, Caller};
+use crate::app::{Caller, testing};
 use crate::grpc::Api;
-use crate::push::Hub;
-use crate::push::source::{Source, seal_context};
+use crate::push::source::seal_context;
 
 /// The one flow of all messages.
 pub const FLOW: &str = "flw_1";
@@ -41,31 +36,8 @@ pub struct Fixture {
 impl Fixture {
     pub async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
-        crate::bootstrap::run(&store, None).await.unwrap();
-        let environment = environment::all(&mut store.read().await.unwrap()).await.unwrap().swap_remove(0);
-        let log = SqliteLog::open(folder.path().join("messages.db"), sqlite::Options::default()).await.unwrap();
-        let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
-        let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
-        let app = App {
-            hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
-            deploys: Deploys::default(),
-            batch_jobs: Arc::default(),
-            store,
-            log: Arc::new(log),
-            sealer,
-            outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
-            public_url: crate::PublicUrl::default(),
-            adapters: kanat_script::Pool::new(kanat_script::Options::default()),
-        };
-        let caller = Caller {
-            account_id: environment.account_id,
-            environment_id: environment.id,
-            role: Role::Editor,
-            key_id: ApiKeyId::generate(),
-            name: "test".to_owned(),
-            bound_to: None,
-        };
+        let app = testing::in_folder(folder.path()).await;
+        let caller = testing::caller(&app, Role::Editor).await;
         let boot = BootId::generate();
         app.log.open_lease(&boot, &NodeId::from("node_1"), Duration::from_secs(600)).await.unwrap();
         Self { api: Api { app: Arc::new(app) }, caller, boot, _folder: folder }

@@ -1,0 +1,83 @@
+//! What tests of use-cases begin with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kanat_auth::{Role, Sealer};
+use kanat_message_log::MessageLog;
+use kanat_message_log::sqlite::{self, SqliteLog};
+use kanat_model::Timestamp;
+use kanat_model::flow::Status;
+use kanat_model::id::{ApiKeyId, FlowId};
+use kanat_net::egress::Policy;
+use kanat_net::outbound;
+use kanat_store::flow::Flow;
+use kanat_store::{Store, environment, flow};
+
+use super::flow::Deploys;
+use super::{App, Caller};
+use crate::push::Hub;
+use crate::push::source::Source;
+
+/// Over this store and this log, with no node.
+pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
+    let sealer = Arc::new(Sealer::from_keys(&[[7; 32]]).unwrap());
+    let policy = Arc::new(Policy::new(Vec::new(), Default::default()));
+    App {
+        hub: Hub::new(Source::new(store.clone(), Arc::clone(&sealer))),
+        deploys: Deploys::default(),
+        batch_jobs: Arc::default(),
+        store,
+        log,
+        sealer,
+        outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
+        public_url: crate::PublicUrl::default(),
+        adapters: kanat_script::Pool::new(kanat_script::Options::default()),
+    }
+}
+
+/// Over new files in this folder, with the first account and its environment.
+pub async fn in_folder(folder: &Path) -> App {
+    let store = Store::open_file(&folder.join("kanat.db")).await.unwrap();
+    crate::bootstrap::run(&store, None).await.unwrap();
+    let log = SqliteLog::open(folder.join("messages.db"), sqlite::Options::default()).await.unwrap();
+    over(store, Arc::new(log))
+}
+
+/// Somebody with this role in the first environment.
+pub async fn caller(app: &App, role: Role) -> Caller {
+    let environment = environment::all(&mut app.store.read().await.unwrap()).await.unwrap().swap_remove(0);
+    Caller {
+        account_id: environment.account_id,
+        environment_id: environment.id,
+        role,
+        key_id: ApiKeyId::generate(),
+        name: "test".to_owned(),
+        bound_to: None,
+    }
+}
+
+/// A flow of the first environment that the store takes for deployed; nodes have heard nothing of it.
+pub async fn flow(app: &App, name: &str) -> Flow {
+    let mut tx = app.store.begin().await.unwrap();
+    let environment = environment::all(&mut tx).await.unwrap().swap_remove(0);
+    let flow = Flow {
+        id: FlowId::generate(),
+        account_id: environment.account_id,
+        environment_id: environment.id,
+        name: name.to_owned(),
+        description: String::new(),
+        status: Status::Active,
+        version: 1,
+        trigger_kind: "poll".to_owned(),
+        yaml_config: String::new(),
+        change_summary: String::new(),
+        webhook_token: None,
+        revision: 1,
+        created_at: Timestamp::now(),
+        updated_at: Timestamp::now(),
+    };
+    flow::insert(&mut tx, &flow).await.unwrap();
+    tx.commit().await.unwrap();
+    flow
+}
