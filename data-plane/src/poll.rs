@@ -8,6 +8,7 @@ mod find;
 mod gathered;
 mod hold;
 mod link;
+mod looks;
 mod page;
 mod place;
 mod records;
@@ -15,7 +16,6 @@ mod repeat;
 mod request;
 mod state;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use kanat_engine::Resources;
 use kanat_flow::schedule::{CronExpression, timezone};
 use kanat_message_log::{Error, MessageLog, PollClaim, PollClaimed, PollEnded};
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, FlowId};
+use kanat_model::id::BootId;
 use kanat_net::outbound;
 use kanat_proto::plan::v1::{Poll, trigger::Kind};
 use kanat_telemetry::metrics;
@@ -39,12 +39,13 @@ use crate::pipeline::Bounds;
 use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot};
 use cycle::{Cycle, Halt};
 use hold::Hold;
+use looks::{Looked, Looks};
 use place::Place;
 use records::REMEMBERED;
 use request::Requests;
 use state::{Progress, State};
 
-/// A flow that was to be looked at is so again after so long at least.
+/// One that could not run, or was another's, is looked at again after so long at least.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// When the log cannot be asked, or the flow is another's, it is asked again after so long at most.
@@ -68,20 +69,13 @@ pub(crate) struct Poller {
     pub build: String,
 }
 
-/// A flow that is to be looked at again.
-struct Look {
-    version: u32,
-    at: Timestamp,
-}
-
 impl Poller {
     /// Polls until it is stopped; what is under way then is given back for another node to go on with.
     pub async fn run(self, stop: CancellationToken) {
         let poller = Arc::new(self);
         let (owner, places) = (BootId::generate(), Arc::new(Semaphore::new(CYCLES)));
         let mut snapshot = Arc::new(Snapshot::default());
-        let mut flows: Vec<Arc<Deployed>> = Vec::new();
-        let mut looks: HashMap<FlowId, Look> = HashMap::new();
+        let mut looks = Looks::default();
         let mut running = JoinSet::new();
         let mut replaced = poller.plans.replaced();
         while !stop.is_cancelled() {
@@ -89,34 +83,25 @@ impl Poller {
             replaced.borrow_and_update();
             let current = poller.plans.load();
             if !Arc::ptr_eq(&current, &snapshot) {
-                flows = polled(&current);
+                looks.replace(polled(&current), Timestamp::now());
                 snapshot = current;
-                looks.retain(|id, _| flows.iter().any(|flow| flow.id == *id));
             }
             let now = Timestamp::now();
-            for flow in &flows {
-                let (id, version) = (&flow.id, flow.version);
-                if looks.get(id).is_some_and(|look| look.version >= version && look.at > now) {
-                    continue;
-                }
-                // Not again before it has ended.
-                looks.insert(id.clone(), Look { version: u32::MAX, at: Timestamp::from_millis(i64::MAX) });
+            while let Some(flow) = looks.next_due(now) {
                 let (poller, owner, places) = (Arc::clone(&poller), owner.clone(), Arc::clone(&places));
-                let (flow, stop) = (Arc::clone(flow), stop.clone());
+                let stop = stop.clone();
                 running.spawn(async move {
-                    let at = tokio::select! {
+                    let again_at = tokio::select! {
                         place = Place::take(&places) => poller.look(&flow, owner, place, &stop).await,
                         () = stop.cancelled() => Timestamp::now(),
                     };
-                    (flow.id.clone(), Look { version: flow.version, at })
+                    Looked { flow_id: flow.id.clone(), version: flow.version, again_at }
                 });
             }
-            // Not by all looks: a flow that is gone leaves one behind when its poll ends.
-            let next = flows.iter().filter_map(|flow| looks.get(&flow.id));
-            let pause = pause(next, Timestamp::now());
+            let pause = pause(looks.first(), Timestamp::now());
             tokio::select! {
                 Some(ended) = running.join_next() => match ended {
-                    Ok((id, look)) => drop(looks.insert(id, look)),
+                    Ok(looked) => looks.ended(looked, Timestamp::now()),
                     Err(error) => tracing::error!(%error, "a poll broke off"),
                 },
                 Ok(()) = replaced.changed() => {}
@@ -251,14 +236,14 @@ impl Poller {
     }
 }
 
-/// Until the first of these flows is to be looked at; not much longer, since clocks are set.
-fn pause<'l>(looks: impl Iterator<Item = &'l Look>, now: Timestamp) -> Duration {
-    looks.map(|look| look.at.since(now)).min().map_or(ASK_AGAIN, |first| first.min(ASK_AGAIN))
+/// Until the first flow is due; not much longer, since clocks are set.
+fn pause(first: Option<Timestamp>, now: Timestamp) -> Duration {
+    first.map_or(ASK_AGAIN, |first| first.since(now).min(ASK_AGAIN))
 }
 
 /// The flows of a snapshot that poll.
-fn polled(snapshot: &Snapshot) -> Vec<Arc<Deployed>> {
-    snapshot.flows().filter(|flow| flow.polls && !flow.paused).cloned().collect()
+fn polled(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Deployed>> {
+    snapshot.flows().filter(|flow| flow.polls && !flow.paused).cloned()
 }
 
 fn poll_of(flow: &Flow) -> Option<&Poll> {
@@ -285,14 +270,10 @@ mod tests {
     #[test]
     fn rests_until_the_first_flow_is_due_and_not_for_long() {
         let now = Timestamp::from_millis(1_000_000);
-        let rests = |millis: &[i64]| {
-            let looks: Vec<Look> =
-                millis.iter().map(|at| Look { version: 1, at: Timestamp::from_millis(now.as_millis() + at) }).collect();
-            pause(looks.iter(), now)
-        };
-        assert_eq!(rests(&[]), ASK_AGAIN);
-        assert_eq!(rests(&[3_000, 40, 900]), Duration::from_millis(40));
-        assert_eq!(rests(&[i64::MAX - now.as_millis(), 60_000]), ASK_AGAIN);
-        assert_eq!(rests(&[-1, 3_000]), Duration::ZERO);
+        let rests = |millis: i64| pause(Some(Timestamp::from_millis(now.as_millis().saturating_add(millis))), now);
+        assert_eq!(pause(None, now), ASK_AGAIN);
+        assert_eq!(rests(40), Duration::from_millis(40));
+        assert_eq!([rests(60_000), rests(i64::MAX)], [ASK_AGAIN; 2]);
+        assert_eq!(rests(-1), Duration::ZERO);
     }
 }

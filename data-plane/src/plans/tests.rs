@@ -134,11 +134,13 @@ async fn plans_are_not_loaded_before_every_environment_is_there() {
 #[tokio::test]
 async fn a_delta_changes_what_it_names_and_nothing_else() {
     let (_folder, _control, mut stream, node, mut set) = running().await;
-    let begun_with = node.plans.load();
+    let (begun_with, replaced) = (node.plans.load(), node.plans.replaced());
+    assert!(!replaced.has_changed().unwrap());
     set.push(flow(&plan("flw_2", 1)));
     stream.delta(1, &set[2..], &[], &set).await;
     stream.acked(2, &set).await;
     assert_eq!((node.version("flw_1"), node.version("flw_2")), (Some(1), Some(1)));
+    assert!(replaced.has_changed().unwrap(), "polls begin at once");
     // Who began with the former plans ends with them.
     assert!(begun_with.flow(&FlowId::from("flw_2")).is_none());
 
