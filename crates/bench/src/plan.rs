@@ -72,12 +72,14 @@ impl Sizes {
 }
 
 impl Plan {
-    /// A folder for data that is gone when it is dropped.
+    /// A folder for data that is gone when it is dropped. The disk has nothing left to do of what was measured before.
     pub fn scratch(&self) -> Result<TempDir> {
         let folder = match &self.folder {
             Some(parent) => tempfile::tempdir_in(parent),
             None => tempfile::tempdir(),
         };
-        folder.context("cannot make a folder for the data")
+        let folder = folder.context("cannot make a folder for the data")?;
+        rustix::fs::sync();
+        Ok(folder)
     }
 }

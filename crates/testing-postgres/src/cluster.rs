@@ -115,6 +115,12 @@ impl Cluster {
         command::run(create.arg(format!("--maintenance-db={}", self.url("postgres"))).arg(name))
     }
 
+    /// Drops a database, and brings what the others have changed to the disk; whoever is connected to it loses the connection.
+    pub fn drop_database(&self, name: &str) -> Result<(), Error> {
+        let mut drop = self.programs.command("dropdb");
+        command::run(drop.arg("--force").arg(format!("--maintenance-db={}", self.url("postgres"))).arg(name))
+    }
+
     fn make(&self, durability: Durability) -> Result<(), Error> {
         // Text is ordered as people order it, as on most servers, so that a test shows what relies on another order.
         // Programs older than version 15, or built without it, know byte order only.

@@ -25,6 +25,8 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         let bare = Subject::rows(&cluster, &cluster.url(&name), folder.path()).await?;
         rows.push(bare.closed(plan.sizes.connections, plan.length).await?);
         bare.stop().await?;
+        // Else the server tidies it up in another's time.
+        cluster.drop_database(&name)?;
         let name = format!("kanat_{round}");
         cluster.create_database(&name)?;
         let url = cluster.url(&name);
@@ -32,6 +34,7 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         let kanat = Subject::kanat(&start, Some(Arc::clone(&cluster))).await?;
         ours.push(kanat.closed(plan.sizes.connections, plan.length).await?);
         kanat.stop().await?;
+        cluster.drop_database(&name)?;
     }
     Ok(findings(plan, &ours, &rows))
 }
