@@ -7,8 +7,9 @@
 //!
 //! And where many send at once, those who were just answered send again within a moment. A sender waits for its answer, so
 //! there are at least as many of them as the last group had messages and came while that one was written: the writer
-//! gathers so many before it begins the next group, for some times as long as the last one took at most. Otherwise two
-//! halves of the senders would take turns, at twice the commits. A lone sender, or a few, never wait.
+//! gathers so many before it begins the next group, for some times as long as the last one took at most. A lone sender, or
+//! a few, never wait. But a disk that is done before all could come again waits for dozens of them only: while it writes for
+//! these the others send, so that neither it nor the cores stand still. A slow one is worth a commit for all.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,8 @@ const PATIENCE: u32 = 16;
 const GATHER: Duration = Duration::from_millis(4);
 /// Groups of fewer messages are not gathered for.
 const FEW: usize = 4;
+/// A group that has so many is gathered, however many more send.
+const DOZENS: usize = 32;
 /// So many operations are worth a commit of their own.
 const ENOUGH: usize = 64;
 
@@ -154,13 +157,20 @@ impl Inbox {
 impl State {
     /// Whether waiting longer is likely to bring little: only appends are waited for, and only while some have come.
     fn gathered(&self) -> bool {
-        self.appends == 0 || self.last_appends < FEW || self.appends >= self.senders
+        let wanted = if self.took() < GATHER { self.senders.min(DOZENS) } else { self.senders };
+        self.appends == 0 || self.last_appends < FEW || self.appends >= wanted
     }
 
     /// How long the writer may go on gathering.
     fn gathering(&self, now: Instant) -> Duration {
-        let (Some(begun), Some(free)) = (self.begun, self.free_since) else { return Duration::ZERO };
-        (free.duration_since(begun) * PATIENCE).min(GATHER).saturating_sub(now.duration_since(free))
+        let Some(free) = self.free_since else { return Duration::ZERO };
+        (self.took() * PATIENCE).min(GATHER).saturating_sub(now.duration_since(free))
+    }
+
+    /// How long the last group took.
+    fn took(&self) -> Duration {
+        let took = self.free_since.zip(self.begun).map(|(free, begun)| free.duration_since(begun));
+        took.unwrap_or_default()
     }
 
     /// How long the writer is to sleep: not at all, or until it is woken, or for some time at most.
@@ -254,14 +264,17 @@ mod tests {
         };
         assert_eq!(state(1, 1, 1).pause(now), None, "a lone sender");
         assert_eq!(state(1, FEW - 1, 1).pause(now), None, "a few");
-        assert_eq!(state(9, 40, 0).pause(now), Some(Some(took * PATIENCE)));
-        assert_eq!(state(40, 40, 0).pause(now), None, "all are there again");
-        assert_eq!(state(40, 40, 24).pause(now), Some(Some(took * PATIENCE)), "two halves that take turns");
-        assert_eq!(state(64, 40, 24).pause(now), None);
+        assert_eq!(state(9, 20, 0).pause(now), Some(Some(took * PATIENCE)));
+        assert_eq!(state(20, 20, 0).pause(now), None, "all are there again");
+        assert_eq!(state(20, 20, 10).pause(now), Some(Some(took * PATIENCE)), "two halves that take turns");
+        assert_eq!(state(30, 20, 10).pause(now), None);
+        assert_eq!(state(31, 40, 24).pause(now), Some(Some(took * PATIENCE)));
+        assert_eq!(state(32, 40, 24).pause(now), None, "the others come while these are written");
         assert_eq!(state(9, 40, 9).pause(now + took * PATIENCE), None);
         assert_eq!(state(0, 40, 0).pause(now), None, "what is no message does not wait for any");
-        let slow = State { free_since: Some(begun + GATHER), ..state(9, 40, 9) };
-        assert_eq!(slow.pause(begun + GATHER), Some(Some(GATHER)), "a slow disk");
+        let slow = |appends| State { free_since: Some(begun + GATHER), ..state(appends, 40, 24) };
+        assert_eq!(slow(40).pause(begun + GATHER), Some(Some(GATHER)), "a slow disk writes for all of them");
+        assert_eq!(slow(64).pause(begun + GATHER), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ const HEADER_BYTES: u64 = 4_096;
 pub(super) const FRAME_BYTES: usize = 16;
 /// The file grows by so much.
 const GROWTH_BYTES: u64 = 1024 * 1024;
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 /// And no further than this: then it begins again.
 const LIMIT_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -123,8 +124,9 @@ impl Journal {
     }
 
     fn grow(&mut self) -> io::Result<()> {
-        let zeros = vec![0; GROWTH_BYTES as usize];
-        self.file.write_all_at(&zeros, self.room)?;
+        for from in (0..GROWTH_BYTES).step_by(ZEROS.len()) {
+            self.file.write_all_at(&ZEROS, self.room + from)?;
+        }
         self.file.sync_all()?;
         self.room += GROWTH_BYTES;
         Ok(())
