@@ -3,20 +3,21 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
 use super::maintenance;
+use super::operation::Effect;
 use super::options::Options;
 use super::syncs::Syncs;
 
-/// Pages in the write-ahead log before they are moved: 16 MiB, so that a page that many commits touch is moved once.
-const PAGES: i32 = 4_000;
-/// So many, and the writer waits until all are moved: the disk does not keep up.
-const MOST_PAGES: i32 = 4 * PAGES;
+/// In the write-ahead log before they are moved, so that a page that many commits touch is moved once.
+const PAGES_BYTES: i32 = 16 * 1024 * 1024;
+/// So many times as much, and the writer waits until all is moved: the disk does not keep up.
+const MOST: i32 = 4;
 
 thread_local! {
     /// The length of the write-ahead log after the last commit of the thread that writes.
@@ -29,7 +30,10 @@ thread_local! {
 pub(super) struct Checkpoints {
     wanted: SyncSender<()>,
     moved: Arc<AtomicBool>,
+    moving: Arc<Moving>,
     syncs: Syncs,
+    /// In the write-ahead log before they are moved.
+    pages: i32,
     /// So many syncs had failed when the write-ahead log last began again for it.
     mended: Cell<u64>,
 }
@@ -39,8 +43,13 @@ pub(super) struct Mover {
     conn: Connection,
     wanted: Receiver<()>,
     moved: Arc<AtomicBool>,
+    moving: Arc<Moving>,
     syncs: Syncs,
 }
+
+/// Held by who moves pages: SQLite refuses another one at once, however long it may wait for other locks.
+#[derive(Default)]
+struct Moving(Mutex<()>);
 
 /// Replaces SQLite's own way, which stops the writer for all of a checkpoint.
 pub(super) fn start(
@@ -55,10 +64,12 @@ pub(super) fn start(
         Ok(())
     }));
     let conn = options.writing(path)?;
+    let page_bytes: i32 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let pages = PAGES_BYTES / page_bytes;
     let (sender, wanted) = sync_channel(1);
-    let moved = Arc::new(AtomicBool::new(false));
-    let mover = Mover { conn, wanted, moved: Arc::clone(&moved), syncs: syncs.clone() };
-    Ok((Checkpoints { wanted: sender, moved, syncs, mended: Cell::default() }, mover))
+    let (moved, moving) = (Arc::new(AtomicBool::new(false)), Arc::new(Moving::default()));
+    let mover = Mover { conn, wanted, moved: Arc::clone(&moved), moving: Arc::clone(&moving), syncs: syncs.clone() };
+    Ok((Checkpoints { wanted: sender, moved, moving, pages, syncs, mended: Cell::default() }, mover))
 }
 
 impl Checkpoints {
@@ -73,10 +84,17 @@ impl Checkpoints {
         if self.mended.get() == failed {
             return Ok(());
         }
+        let _alone = self.moving.begin();
         maintenance::move_whole(writer).inspect_err(|error| self.syncs.note(error))?;
         self.mended.set(failed);
         tracing::warn!("the message log goes on after a failed sync: its write-ahead log has been moved whole");
         Ok(())
+    }
+
+    /// Moves all that the write-ahead log holds, and empties it. Readers may keep it from doing so for now.
+    pub fn truncate(&self, writer: &Connection) -> rusqlite::Result<Effect> {
+        let _alone = self.moving.begin();
+        maintenance::truncate(writer)
     }
 
     /// Whether `commit` wrote anything: SQLite syncs nothing for a transaction that changed no page, whatever it is told.
@@ -88,12 +106,12 @@ impl Checkpoints {
     /// After a commit, on the thread that writes.
     pub fn committed(&self, writer: &Connection) {
         let length = LENGTH_PAGES.get();
-        if length < PAGES {
+        if length < self.pages {
             // It has begun again: what was moved before that counts no more.
             self.moved.store(false, Ordering::Release);
             return;
         }
-        if self.moved.swap(false, Ordering::AcqRel) || length >= MOST_PAGES {
+        if self.moved.swap(false, Ordering::AcqRel) || length >= self.pages.saturating_mul(MOST) {
             pass(writer, &self.syncs);
         } else {
             // Fails while one is under way.
@@ -102,11 +120,19 @@ impl Checkpoints {
     }
 }
 
+impl Moving {
+    fn begin(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Mover {
     /// Moves when asked to, until the writer is gone.
     pub fn run(self) {
         while self.wanted.recv().is_ok() {
+            let alone = self.moving.begin();
             pass(&self.conn, &self.syncs);
+            drop(alone);
             self.moved.store(true, Ordering::Release);
             // What was asked for meanwhile is done.
             let _ = self.wanted.try_recv();
@@ -153,5 +179,23 @@ mod tests {
         writer.execute_batch("INSERT INTO a VALUES (2)").unwrap();
         checkpoints.mend(&writer).unwrap();
         assert!(length() > 0, "once for each failure");
+    }
+
+    #[test]
+    fn counts_in_the_pages_that_the_file_has() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("new.db", 8_192), ("former.db", 4_096)] {
+            let path = folder.path().join(name);
+            if name == "former.db" {
+                let former = Connection::open(&path).unwrap();
+                former.pragma_update(None, "page_size", bytes).unwrap();
+                former.execute_batch("CREATE TABLE a (b)").unwrap();
+            }
+            let writer = Options::default().writing(&path).unwrap();
+            writer.execute_batch("CREATE TABLE c (d)").unwrap();
+            let (checkpoints, _mover) = start(&writer, &path, &Options::default(), Syncs::default()).unwrap();
+            let kept: i32 = writer.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+            assert_eq!((kept, checkpoints.pages * kept), (bytes, PAGES_BYTES), "{name}");
+        }
     }
 }

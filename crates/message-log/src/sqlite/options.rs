@@ -20,6 +20,9 @@ const WAL_LIMIT_BYTES: i64 = 64 * 1024 * 1024;
 /// In KiB when negative.
 const WRITER_CACHE: i64 = -2 * 1024;
 const STATEMENTS: usize = 64;
+/// Of a new file; one that is there keeps its own. Messages fill some pages whole, so that few large ones are fewer calls of the
+/// system; larger ones yet are written more often for a little that changes in them.
+const PAGE_BYTES: i64 = 8 * 1024;
 
 /// How the log is kept.
 #[derive(Debug, Clone)]
@@ -54,6 +57,7 @@ impl Options {
         let conn = Connection::open(path)?;
         conn.busy_timeout(BUSY_TIMEOUT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
+        conn.pragma_update(None, "page_size", PAGE_BYTES)?;
         // Takes effect only before the first table is made, and lets retention shrink the file.
         conn.pragma_update(None, "auto_vacuum", "incremental")?;
         conn.pragma_update(None, "journal_mode", "wal")?;

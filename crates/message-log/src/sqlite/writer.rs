@@ -262,7 +262,7 @@ impl Writer {
     fn write_alone(&self, conn: &Connection, operation: Operation) {
         let result = match operation.work {
             Work::Shrink { pages } => maintenance::shrink(conn, pages),
-            Work::Truncate => maintenance::truncate(conn),
+            Work::Truncate => self.checkpoints.truncate(conn),
             Work::Close => {
                 self.inbox.close();
                 Ok(Effect::Done)
