@@ -1,8 +1,8 @@
 //! The end of a way to the writers, where operations become groups.
 //!
 //! What a transaction costs the database is its own for the larger part, unless it writes dozens of messages. So however
-//! many writers are free, a group gathers while another one is written: until that one is done, or there is as much as is
-//! worth a transaction beside it, or the other takes so long that it may be held up. When none is written, nothing waits.
+//! many writers are free, a group gathers while any other is written: until none is, or there is as much as is worth a
+//! transaction beside them, or they take so long that they may be held up. When none is written, nothing waits.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -177,5 +177,18 @@ mod tests {
         assert_eq!(fixture.now().unwrap().1, 2);
         assert!(fixture.now().is_none());
         assert!(fixture.sender.is_closed());
+    }
+
+    #[tokio::test]
+    async fn nothing_waits_for_senders_that_are_gone() {
+        let fixture = Fixture::new();
+        fixture.send(1);
+        let _first = fixture.now().unwrap();
+        fixture.send(2);
+        let Fixture { way, sender, .. } = fixture;
+        drop(sender);
+        let mut queued = Vec::new();
+        assert!(way.next(&mut queued).now_or_never().flatten().is_some());
+        assert_eq!(queued.len(), 2);
     }
 }
