@@ -11,8 +11,9 @@ use crate::{test, workspace};
 /// Crates that do what the mapping does: a workspace of its own, for they are many and large.
 const PEERS: &str = "benches/peers/Cargo.toml";
 
-/// The bare server of published APIs checks with it; Kanat does not, where it matters, and has it small.
+/// The bare server of published APIs checks all with it, Kanat formats alone, and has it small.
 const BARE_JSONSCHEMA: &str = "profile.release.package.jsonschema.opt-level=3";
+
 /// What the counts of instructions are held against.
 const INSTRUCTIONS: &str = "crates/bench/instructions.json";
 
