@@ -347,3 +347,21 @@ async fn metrics_are_on_their_own_port_only() {
     without.api.get("/metrics").await.expect_error(404, "NOT_FOUND");
     assert!(!without.log().contains("metrics are served"), "{}", without.log());
 }
+
+#[tokio::test]
+async fn a_service_gives_freed_memory_back_soon_or_when_its_operator_says() {
+    let mut app = TestApp::start().await;
+    let pid = app.pid();
+    let told = |pid: u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+        let environment = String::from_utf8(environment).unwrap();
+        let told = environment.split('\0').find_map(|variable| variable.strip_prefix("MIMALLOC_PURGE_DELAY="));
+        told.map(str::to_owned)
+    };
+    assert_eq!(told(pid).as_deref(), Some("10"));
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    assert_eq!(line.split('\0').nth(1), Some("up"), "as it was started: {line:?}");
+    app.terminate().await;
+    app.restart_with(&[("MIMALLOC_PURGE_DELAY", "250")]).await;
+    assert_eq!(told(app.pid()).as_deref(), Some("250"));
+}

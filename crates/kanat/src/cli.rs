@@ -64,6 +64,16 @@ pub enum Command {
     Client(commands::Command),
 }
 
+impl Command {
+    /// Whether it stays, and serves.
+    pub fn serves(&self) -> bool {
+        match self {
+            Self::Up(_) | Self::ControlPlane(_) | Self::DataPlane(_) => true,
+            Self::Demo(_) | Self::Client(_) => false,
+        }
+    }
+}
+
 /// Takes any text for a secret; a parser of its own, because clap must not print it.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a clap value parser")]
 pub fn secret(text: &str) -> Result<Secret<String>, std::convert::Infallible> {

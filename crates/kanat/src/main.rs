@@ -1,5 +1,6 @@
 //! `kanat`, the one binary: it reads the command line and hands over. What the commands do stands in their own files.
 
+mod allocator;
 mod cli;
 mod client;
 mod commands;
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
         return kanat_script::worker::main(arguments);
     }
     let cli = cli::Cli::parse();
+    if cli.command.serves() {
+        allocator::give_back_soon();
+    }
     exit::report(run(cli))
 }
 
