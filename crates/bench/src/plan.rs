@@ -28,7 +28,7 @@ pub struct Sizes {
     pub pace: Pace,
     /// Orders of a burst.
     pub burst: u64,
-    /// Flows of an idle service, and how long it is watched.
+    /// Flows of an idle service, and how long it is watched each time.
     pub idle: (usize, Duration),
     /// What a node holds where there is much of it.
     pub flows: usize,
@@ -46,7 +46,7 @@ impl Sizes {
             connections: 64,
             pace: Pace { per_second: 200, length: Duration::from_secs(5), connections: 16 },
             burst: 40_000,
-            idle: (1_000, Duration::from_secs(20)),
+            idle: (1_000, Duration::from_secs(10)),
             flows: 100_000,
             entries: 1_000_000,
             keys: 1_000_000,
