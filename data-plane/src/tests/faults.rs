@@ -38,7 +38,7 @@ async fn a_node_whose_lease_went_to_another_stops_and_takes_up_what_is_left_anew
 
 #[tokio::test]
 async fn a_full_disk_refuses_new_messages_and_loses_no_outcome() {
-    let node = Node::with_log(sqlite::Options { max_pages: Some(400), ..sqlite::Options::default() }).await;
+    let node = Node::with_log(sqlite::Options { max_pages: Some(200), ..sqlite::Options::default() }).await;
     let target = Target::start().await;
     node.deploy(&flow("full"), &target.url).await;
     let body = format!("{{\"filler\":\"{}\"}}", "x".repeat(20_000));

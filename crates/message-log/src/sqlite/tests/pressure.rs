@@ -50,7 +50,7 @@ fn delivered(lease: &Lease) -> Settlement {
 #[tokio::test]
 async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     let file = File::new();
-    let log = file.open_with(Options { max_pages: Some(300), ..Options::default() }).await;
+    let log = file.open_with(Options { max_pages: Some(150), ..Options::default() }).await;
     let (flow, boot) = (FlowId::generate(), BootId::generate());
     log.open_lease(&boot, &NodeId::generate(), HOUR).await.unwrap();
     let leases = filled(&log, &flow, &boot).await;
