@@ -12,9 +12,8 @@ use crate::plans::Deployed;
 #[derive(Default)]
 pub(super) struct Looks {
     flows: HashMap<FlowId, Arc<Deployed>>,
-    /// Those that wait, the first ones first, and when each is due.
+    /// Those that wait, by when each is due.
     waiting: BTreeSet<(Timestamp, FlowId)>,
-    due: HashMap<FlowId, Timestamp>,
     /// Those that are looked at, also when they are not deployed any more.
     under_way: HashSet<FlowId>,
 }
@@ -30,13 +29,13 @@ pub(super) struct Looked {
 impl Looks {
     /// These flows poll from now on, and no others. Those that are new, or of a newer version, are due.
     pub fn replace(&mut self, deployed: impl Iterator<Item = Arc<Deployed>>, now: Timestamp) {
-        let (former, due) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.due));
-        self.waiting.clear();
+        let former = std::mem::take(&mut self.flows);
+        let due: HashMap<_, _> = std::mem::take(&mut self.waiting).into_iter().map(|(at, id)| (id, at)).collect();
         for flow in deployed {
             let known = former.get(&flow.id).is_some_and(|former| former.version >= flow.version);
             let at = due.get(&flow.id).filter(|_| known).copied().unwrap_or(now);
             if !self.under_way.contains(&flow.id) {
-                self.wait(flow.id.clone(), at);
+                self.waiting.insert((at, flow.id.clone()));
             }
             self.flows.insert(flow.id.clone(), flow);
         }
@@ -49,7 +48,6 @@ impl Looks {
             self.waiting.insert((at, id));
             return None;
         }
-        self.due.remove(&id);
         let flow = self.flows.get(&id).cloned();
         self.under_way.insert(id);
         flow
@@ -61,18 +59,13 @@ impl Looks {
         self.under_way.remove(&flow_id);
         if let Some(flow) = self.flows.get(&flow_id) {
             let at = if flow.version > version { now } else { again_at };
-            self.wait(flow_id, at);
+            self.waiting.insert((at, flow_id));
         }
     }
 
     /// When the first of those that wait is due.
     pub fn first(&self) -> Option<Timestamp> {
         self.waiting.first().map(|(at, _)| *at)
-    }
-
-    fn wait(&mut self, id: FlowId, at: Timestamp) {
-        self.waiting.insert((at, id.clone()));
-        self.due.insert(id, at);
     }
 }
 
