@@ -15,9 +15,10 @@ const HEADER_BYTES: u64 = 4_096;
 pub(super) const FRAME_BYTES: usize = 16;
 /// The file grows by so much.
 const GROWTH_BYTES: u64 = 1024 * 1024;
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 /// And no further than this: then it begins again.
 const LIMIT_BYTES: u64 = 32 * 1024 * 1024;
+/// What its room is filled with, a piece at a time.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// The file, open at its end.
 #[derive(Debug)]
