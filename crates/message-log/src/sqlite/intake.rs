@@ -52,7 +52,7 @@ pub(super) struct Intake {
     bytes: usize,
     /// When the oldest of it came.
     since: Option<Instant>,
-    /// It could not be put into the tables, and is not tried again for some time.
+    /// It could not be put into the tables, and is not tried again for some time, or for a moment if somebody waits.
     pause: Pause,
     /// The tables have something that is on disk in the journal alone.
     relies: bool,
@@ -121,12 +121,17 @@ impl Intake {
     pub fn is_due(&self, now: Instant) -> bool {
         let many = self.unfolded.len() >= MANY || self.bytes >= MANY_BYTES;
         let old = self.since.is_some_and(|since| now.duration_since(since) >= LONGEST);
-        (many || old) && !self.is_put_off(now)
+        (many || old) && self.pause.left(now).is_zero()
     }
 
     /// How long it may wait for more when nothing comes; `None` when there is nothing.
     pub fn patience(&self, now: Instant) -> Option<Duration> {
         (!self.unfolded.is_empty()).then_some(self.pause.left(now).max(IDLE))
+    }
+
+    /// How long one who waits for the tables to have it waits before they are tried.
+    pub fn pause_of_one_who_waits(&self, now: Instant) -> Duration {
+        if self.unfolded.is_empty() { Duration::ZERO } else { self.pause.left_for_one_who_waits(now) }
     }
 
     /// Has all operations on disk, or none, if they are such as need not be in the tables at once.
@@ -197,14 +202,9 @@ impl Intake {
         }
     }
 
-    /// Whether the tables did not take it a moment ago.
-    pub fn is_put_off(&self, now: Instant) -> bool {
-        !self.pause.left(now).is_zero()
-    }
-
-    /// The tables did not take it.
-    pub fn put_off(&mut self, now: Instant) {
-        self.pause.failed(now);
+    /// The tables did not take it; says whether that try was due, and not only asked for.
+    pub fn put_off(&mut self, now: Instant) -> bool {
+        self.pause.failed(now)
     }
 
     /// How long the next transaction waits for another program that holds the file.

@@ -2,7 +2,7 @@
 //! the next group gathers. Nobody is answered before it is on disk: in the journal, where that will do, or in the tables.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
@@ -28,6 +28,8 @@ pub(super) struct Writer {
     inbox: Arc<Inbox>,
     shared: Arc<Shared>,
     intake: Intake,
+    /// Who reads, and waits for the tables to have what was taken in.
+    readers: Vec<Operation>,
     last_seq: i64,
     /// What a commit is worth that somebody waits for.
     answered: Commit,
@@ -64,7 +66,7 @@ impl Writer {
             Durability::Full => Commit::OnDisk,
             Durability::RelaxedMayLoseAckedMessages => Commit::Soon,
         };
-        Self { checkpoints, inbox, shared, intake, last_seq, answered }
+        Self { checkpoints, inbox, shared, intake, readers: Vec::new(), last_seq, answered }
     }
 
     /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file.
@@ -77,10 +79,11 @@ impl Writer {
     fn write_all(&mut self, statements: &Statements<'_>) {
         let mut queued = Vec::new();
         loop {
-            match self.inbox.take(&mut queued, self.intake.patience(Instant::now())) {
+            match self.inbox.take(&mut queued, self.patience(Instant::now())) {
                 Taken::Operations => {}
                 Taken::Nothing => {
-                    self.fold(statements, Commit::Soon);
+                    let folded = self.fold(statements, Commit::Soon);
+                    self.tell_readers(folded);
                     continue;
                 }
                 Taken::Closed => break,
@@ -90,20 +93,35 @@ impl Writer {
             }
         }
         self.intake.prepare_to_close();
-        self.fold(statements, self.answered);
+        let folded = self.fold(statements, self.answered);
+        self.tell_readers(folded);
+    }
+
+    /// How long it may rest when nothing comes.
+    fn patience(&self, now: Instant) -> Option<Duration> {
+        if self.readers.is_empty() { self.intake.patience(now) } else { Some(self.intake.pause_of_one_who_waits(now)) }
     }
 
     fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
         let (readers, operations): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|operation| matches!(operation.work, Work::Fold));
+        self.readers.extend(readers);
         if !operations.is_empty() {
             self.write_down(statements, operations);
         }
-        if readers.is_empty() {
-            return;
+        self.answer_readers(statements);
+    }
+
+    /// Lets read who waits to, unless the tables are to be tried again only in a moment: then by that try, whoever makes it.
+    fn answer_readers(&mut self, statements: &Statements<'_>) {
+        if !self.readers.is_empty() && self.intake.pause_of_one_who_waits(Instant::now()).is_zero() {
+            let folded = self.fold(statements, Commit::Soon);
+            self.tell_readers(folded);
         }
-        let folded = self.fold_unless_put_off(statements, Commit::Soon);
-        for reader in readers {
+    }
+
+    fn tell_readers(&mut self, folded: bool) {
+        for reader in std::mem::take(&mut self.readers) {
             self.answer(reader, folded.then_some(Effect::Done).ok_or_else(not_folded));
         }
     }
@@ -130,7 +148,7 @@ impl Writer {
     /// Gives back what has to go into the tables; refuses what finds room nowhere.
     fn take_in(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) -> Option<Vec<Operation>> {
         let taken = match self.intake.take_in(statements, &batch, self.last_seq) {
-            Ok(TakenIn::AfterFolding) if self.fold_unless_put_off(statements, self.answered) => {
+            Ok(TakenIn::AfterFolding) if self.fold_unless_tried(statements) => {
                 self.intake.take_in(statements, &batch, self.last_seq)
             }
             Ok(TakenIn::AfterFolding) => {
@@ -153,11 +171,10 @@ impl Writer {
         None
     }
 
-    /// Puts what was taken in into the tables for somebody who waits for it. While they take nothing that is told at once:
-    /// another try would hold up who writes.
-    fn fold_unless_put_off(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
-        let nothing_waits = self.intake.unfolded().is_empty();
-        nothing_waits || !self.intake.is_put_off(Instant::now()) && self.fold(statements, commit)
+    /// Puts what was taken in into the tables for who finds no room in the journal. They may not have taken it a moment ago:
+    /// that is told at once, for another try would hold up who writes.
+    fn fold_unless_tried(&mut self, statements: &Statements<'_>) -> bool {
+        self.intake.pause_of_one_who_waits(Instant::now()).is_zero() && self.fold(statements, self.answered)
     }
 
     /// Puts what was taken in into the tables; `false` when they did not take it.
@@ -173,8 +190,12 @@ impl Writer {
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
-                self.intake.put_off(Instant::now());
+                let is_due = self.intake.put_off(Instant::now());
+                // Those that readers ask for in between would say the same over and over.
+                if is_due {
+                    tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
+                }
+                self.tell_readers(false);
                 false
             }
         }
@@ -245,6 +266,7 @@ impl Writer {
             Kind::Away => {
                 tracing::error!(%error, operations = operations.len(), "the message log cannot be written");
                 self.intake.put_off(Instant::now());
+                self.tell_readers(false);
                 self.refuse(operations, &Error::Unavailable(error.to_string()));
             }
             Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),

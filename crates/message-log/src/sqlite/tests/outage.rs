@@ -1,12 +1,15 @@
 //! What was answered while the tables take nothing, because the disk is full or another program holds the file, and what the
 //! disk may have lost when it failed to sync.
 
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::poll;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
 use kanat_model::message::Status;
+use kanat_model::page::Page;
 use rusqlite::ffi;
 
 use super::File;
@@ -14,15 +17,18 @@ use super::intake::{count, crashed, held, journal, locked, unlock};
 use crate::contract::{Subject, message, ordered, tenant};
 use crate::sqlite::syncs::Syncs;
 use crate::sqlite::{Options, SqliteLog};
-use crate::{Appended, Error, Filter, MessageLog, NewMessage, Place};
+use crate::{Appended, Error, Filter, MessageLog, NewMessage, Place, Position};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// How long the writer waits for another program, once.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 async fn total(log: &dyn MessageLog, flow: &FlowId) -> Result<u64, Error> {
-    let first = crate::Position::Page(kanat_model::page::Page::new(Some(1), None));
-    log.list(&Filter::flow(tenant(), flow.clone()), first).await.map(|page| page.total)
+    log.list(&Filter::flow(tenant(), flow.clone()), first()).await.map(|page| page.total)
+}
+
+fn first() -> Position {
+    Position::Page(Page::new(Some(1), None))
 }
 
 fn large(flow: &FlowId, bytes: usize) -> NewMessage {
@@ -96,10 +102,31 @@ async fn another_program_that_keeps_the_file_is_waited_for_once() {
     assert!(taken > 30);
     assert!(waited < PATIENCE, "{waited:?}");
 
+    // Whoever reads need not wait until the tables would be tried again.
     unlock(other).await;
+    assert_eq!(total(&*subject.log, &flow).await.unwrap(), taken);
     subject.append(ordered(&flow, "key")).await;
     assert_eq!(total(&*subject.log, &flow).await.unwrap(), taken + 1);
     subject.close().await;
+}
+
+#[tokio::test]
+async fn who_reads_is_told_by_whatever_is_tried_next() {
+    let file = File::new();
+    let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+    let other = locked(&file).await;
+    held(&subject, &flow, 2).await;
+    assert!(matches!(total(&*subject.log, &flow).await, Err(Error::Unavailable(_))));
+
+    let mut read = Box::pin(total(&*subject.log, &flow));
+    assert!(poll!(read.as_mut()).is_pending());
+    assert!(matches!(subject.log.append(ordered(&flow, "key")).await, Err(Error::Unavailable(_))));
+    let Poll::Ready(read) = poll!(read.as_mut()) else { panic!("readers are put off by others' tries") };
+    assert!(matches!(read, Err(Error::Unavailable(_))));
+    // The log closes as somebody waits.
+    let (read, ()) = tokio::join!(total(&*subject.log, &flow), subject.log.close());
+    assert!(matches!(read, Err(Error::Unavailable(_))));
+    unlock(other).await;
 }
 
 #[tokio::test]
