@@ -62,7 +62,7 @@ impl Tokens {
         Ok(Self {
             access: Secret::new(access.to_owned()),
             refresh: text("refresh_token").map(|token| Secret::new(token.to_owned())),
-            expires_in: seconds.map(|seconds| Duration::from_secs_f64(seconds.min(1e9))),
+            expires_in: seconds.map(|seconds| Duration::from_secs_f64(seconds.clamp(1.0, 1e9))),
         })
     }
 }
@@ -107,6 +107,7 @@ mod tests {
                 Some(3600),
             ),
             (r#"{"access_token": "a", "expires_in": "3599"}"#, None, Some(3599)),
+            (r#"{"access_token": "a", "expires_in": 0.0001}"#, None, Some(1)),
             (r#"{"access_token": "a", "refresh_token": "", "expires_in": null, "error": null}"#, None, None),
             (r#"{"access_token": "a", "refresh_token": "r", "expires_in": -5}"#, r, None),
         ];
