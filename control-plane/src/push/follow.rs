@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kanat_store::{Announcement, Listener};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::sleep;
 
 use super::hub::Hub;
 
-/// How often the database is looked at.
+/// How often the database is looked at, where others may have changed it.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How long after a failure announcements are listened to again.
@@ -27,16 +27,19 @@ pub async fn run(hub: Arc<Hub>) {
 }
 
 async fn look_around(hub: &Arc<Hub>) -> Infallible {
-    let mut due = interval(LOOK);
-    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut changes = hub.source.changes();
     let mut said: Option<String> = None;
     loop {
-        due.tick().await;
         let failure = look(hub).await.err().map(|error| error.to_string());
         if let Some(error) = failure.as_ref().filter(|failure| said.as_ref() != Some(failure)) {
             tracing::warn!(error, "cannot see what other processes change; nodes keep what they have");
         }
         said = failure;
+        if said.is_some() {
+            sleep(LOOK).await;
+        } else {
+            changes.next(LOOK).await;
+        }
     }
 }
 

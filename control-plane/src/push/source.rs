@@ -8,7 +8,7 @@ use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId};
 use kanat_plan_stream::Kind;
 use kanat_proto::node::v1;
 use kanat_store::published::{self, Published, Revision, revision};
-use kanat_store::{Listener, Store, Tx, environment, meta, node};
+use kanat_store::{Changes, Listener, Store, Tx, environment, meta, node};
 
 use super::set::{Change, Entry, Set};
 
@@ -145,6 +145,11 @@ impl Source {
     /// Whether other control planes may work on the same database.
     pub fn is_shared(&self) -> bool {
         self.store.is_shared()
+    }
+
+    /// When to look again for what was changed.
+    pub fn changes(&self) -> Changes {
+        self.store.changes()
     }
 
     /// What other control planes announce; `None` where there are none.

@@ -7,6 +7,7 @@ pub mod announcement;
 pub mod answered_request;
 pub mod api_key;
 pub mod batch_job;
+mod changes;
 pub mod connector_health;
 pub mod connector_instance;
 pub mod consumer_key;
@@ -36,6 +37,7 @@ mod transaction;
 pub mod webhook_token;
 
 pub use announcement::{Announcement, Listener};
+pub use changes::Changes;
 pub use db::Db;
 pub use error::Error;
 pub use store::{Options, Store};

@@ -73,6 +73,16 @@ pub async fn get(db: &mut Db, instance: &InstanceId) -> Result<Option<OauthToken
     row.as_ref().map(read).transpose()
 }
 
+/// Of those that somebody asks for the end of the first lease counts.
+const FIRST: &str = "SELECT min(due) AS due FROM (SELECT refresh_at AS due FROM (SELECT refresh_at FROM oauth_token \
+    WHERE refresh_at IS NOT NULL AND lease_until <= $1 ORDER BY refresh_at LIMIT 1) AS free \
+    UNION ALL SELECT min(lease_until) FROM oauth_token WHERE refresh_at <= $1 AND lease_until > $1) AS first";
+
+/// When the first new tokens are due that nobody asks for by then; it may be long ago.
+pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    sqlx::query(FIRST).bind(now.as_millis()).fetch_one(db).await?.optional_time("due")
+}
+
 // The outer conditions are looked at again where another transaction was first.
 const CLAIM: &str = "UPDATE oauth_token SET lease_holder = $1, lease_until = $2 WHERE instance_id = (SELECT instance_id \
     FROM oauth_token WHERE refresh_at <= $3 AND lease_until <= $3 ORDER BY refresh_at, instance_id LIMIT 1) \

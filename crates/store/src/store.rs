@@ -9,10 +9,11 @@ use kanat_database::{Pool, pool};
 use kanat_model::Secret;
 use sqlx::Any;
 use sqlx::any::AnyConnectOptions;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::dialect::Dialect;
-use crate::{Error, Listener, Tx, migration};
+use crate::transaction::Turn;
+use crate::{Changes, Error, Listener, Tx, migration};
 
 /// A call that finds no free connection for so long fails.
 const ACQUIRE_WITHIN: Duration = Duration::from_secs(10);
@@ -25,7 +26,14 @@ pub struct Store {
     url: Secret<String>,
     patience: Duration,
     /// SQLite has one writer; queueing here is fair, its own lock is not.
-    writers: Option<Arc<Semaphore>>,
+    writers: Option<Writers>,
+}
+
+/// Those of this process, where there are no others.
+#[derive(Clone)]
+struct Writers {
+    turns: Arc<Semaphore>,
+    written: watch::Sender<()>,
 }
 
 /// How the store is opened.
@@ -82,7 +90,8 @@ impl Store {
         let pool = Pool::new(AnyConnectOptions::from_str(url.expose())?, settings);
         // Whether there is a database.
         pool.current().acquire().await?;
-        let writers = (dialect == Dialect::Sqlite).then(|| Arc::new(Semaphore::new(1)));
+        let writers = (dialect == Dialect::Sqlite)
+            .then(|| Writers { turns: Arc::new(Semaphore::new(1)), written: watch::Sender::new(()) });
         Ok(Self { pool, dialect, url, patience: options.patience, writers })
     }
 
@@ -94,7 +103,10 @@ impl Store {
     /// Begins a transaction that may write.
     pub async fn begin(&self) -> Result<Tx, Error> {
         let turn = match &self.writers {
-            Some(writers) => Some(Arc::clone(writers).acquire_owned().await.expect("the semaphore is never closed")),
+            Some(Writers { turns, written }) => {
+                let turn = Arc::clone(turns).acquire_owned().await.expect("the semaphore is never closed");
+                Some(Turn::new(turn, written.clone()))
+            }
             None => None,
         };
         Tx::begin(self.pool.current().acquire().await?, self.dialect.begin_write(), turn, self.patience).await
@@ -108,6 +120,11 @@ impl Store {
     /// Whether other processes may work on the same database.
     pub fn is_shared(&self) -> bool {
         self.dialect == Dialect::Postgres
+    }
+
+    /// When to look again for what was changed; from now on.
+    pub fn changes(&self) -> Changes {
+        Changes::new(self.writers.as_ref().map(|writers| &writers.written))
     }
 
     /// Hears what other processes announce; `None` where there are none.
@@ -189,6 +206,30 @@ mod tests {
         meta::set(&mut tx, "colour", "red").await.unwrap();
         drop(tx);
         assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn who_looks_is_told_of_what_is_written_and_of_no_reading() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open_file(&folder.path().join("kanat.db")).await.unwrap();
+        let mut written = store.writers.as_ref().unwrap().written.subscribe();
+        store.read().await.unwrap().commit().await.unwrap();
+        drop(store.begin().await.unwrap());
+        assert!(!written.has_changed().unwrap());
+        let mut tx = store.begin().await.unwrap();
+        meta::set(&mut tx, "colour", "red").await.unwrap();
+        tx.commit().await.unwrap();
+        assert!(written.has_changed().unwrap());
+
+        // One whose caller does not wait to the end.
+        written.mark_unchanged();
+        let mut tx = store.begin().await.unwrap();
+        meta::set(&mut tx, "colour", "blue").await.unwrap();
+        let mut commit = Box::pin(tx.commit());
+        assert!(futures::poll!(commit.as_mut()).is_pending());
+        drop(commit);
+        timeout(Duration::from_secs(30), written.changed()).await.expect("it is told").unwrap();
+        assert_eq!(meta::get(&mut store.read().await.unwrap(), "colour").await.unwrap(), Some("blue".to_owned()));
     }
 
     /// One connection, so that whoever keeps it for nothing is seen.

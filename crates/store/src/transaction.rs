@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, SqlSafeStr, Transaction};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{Db, Error, db};
@@ -13,7 +13,20 @@ use crate::{Db, Error, db};
 /// A transaction: undone unless it is committed.
 pub struct Tx {
     db: Db,
-    _turn: Option<OwnedSemaphorePermit>,
+    turn: Option<Turn>,
+}
+
+/// One's turn to write, where one writes at a time.
+pub(crate) struct Turn {
+    _held: OwnedSemaphorePermit,
+    written: watch::Sender<()>,
+}
+
+impl Turn {
+    /// Tells `written` of what is committed in it.
+    pub fn new(held: OwnedSemaphorePermit, written: watch::Sender<()>) -> Self {
+        Self { _held: held, written }
+    }
 }
 
 impl Tx {
@@ -25,20 +38,29 @@ impl Tx {
     pub(crate) async fn begin(
         connection: PoolConnection<Any>,
         statement: &'static str,
-        turn: Option<OwnedSemaphorePermit>,
+        turn: Option<Turn>,
         patience: Duration,
     ) -> Result<Self, Error> {
         let begun = TaskTracker::new().spawn(async move {
             let begun = Transaction::begin(connection, Some(statement.into_sql_str()));
             let tx = db::answered(patience, begun).await?;
-            Ok(Self { db: Db::new(tx, patience), _turn: turn })
+            Ok(Self { db: Db::new(tx, patience), turn })
         });
         begun.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
     }
 
-    /// Returns once the changes are durable.
+    /// Returns once the changes are durable. It goes on when the caller stops waiting: what is written then is told of too.
     pub async fn commit(self) -> Result<(), Error> {
-        self.db.commit().await
+        let Self { db, turn } = self;
+        let committed = TaskTracker::new().spawn(async move {
+            let committed = db.commit().await;
+            // One that failed may have been written all the same.
+            if let Some(turn) = turn {
+                turn.written.send_replace(());
+            }
+            committed
+        });
+        committed.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
     }
 }
 

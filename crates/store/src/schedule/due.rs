@@ -27,14 +27,16 @@ pub async fn claim(db: &mut Db, now: Timestamp, until: Timestamp, limit: u32) ->
     rows.iter().map(|row| Ok(Due { id: row.id("id")?, environment_id: row.id("environment_id")? })).collect()
 }
 
-const FIRST: &str = "SELECT next_run_at FROM schedule JOIN flow ON flow.id = schedule.flow_id \
+/// Of those that somebody sees to the end of the first claim counts, if it is due then still.
+const FIRST: &str = "SELECT min(due) AS due FROM (SELECT next_run_at AS due FROM (SELECT next_run_at FROM schedule \
+    JOIN flow ON flow.id = schedule.flow_id \
     WHERE next_run_at IS NOT NULL AND claimed_until <= $1 AND flow.status = 'active' AND flow.deleted_at IS NULL \
-    ORDER BY next_run_at LIMIT 1";
+    ORDER BY next_run_at LIMIT 1) AS free \
+    UNION ALL SELECT min(claimed_until) FROM schedule WHERE next_run_at <= $1 AND claimed_until > $1) AS first";
 
-/// When the first schedule is due that nobody sees to; it may be long ago.
+/// When the first schedule is due that nobody sees to by then; it may be long ago.
 pub async fn first(db: &mut Db, now: Timestamp) -> Result<Option<Timestamp>, Error> {
-    let row = sqlx::query(FIRST).bind(now.as_millis()).fetch_optional(db).await?;
-    row.map(|row| row.time("next_run_at")).transpose()
+    sqlx::query(FIRST).bind(now.as_millis()).fetch_one(db).await?.optional_time("due")
 }
 
 const ADVANCE: &str = "UPDATE schedule SET next_run_at = $4, claimed_until = 0 \

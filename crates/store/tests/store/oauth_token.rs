@@ -57,10 +57,13 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
     let row = token(&test, &id);
     let (early, later) = (NOW.before(Duration::from_secs(1)), NOW.after(Duration::from_secs(10)));
     let mut tx = test.store.begin().await.unwrap();
+    assert_eq!(oauth_token::first(&mut tx, NOW).await.unwrap(), None);
     oauth_token::put(&mut tx, &row, NOW).await.unwrap();
+    assert_eq!(oauth_token::first(&mut tx, early).await.unwrap(), Some(NOW));
     assert_eq!(oauth_token::claim(&mut tx, lease("a", later), early).await.unwrap(), None);
     assert_eq!(oauth_token::claim(&mut tx, lease("a", later), NOW).await.unwrap(), Some(row.clone()));
     assert_eq!(oauth_token::claim(&mut tx, lease("b", later), NOW).await.unwrap(), None, "it is held");
+    assert_eq!(oauth_token::first(&mut tx, NOW).await.unwrap(), Some(later), "the lease may end with nothing done");
     let renewed = OauthToken { tokens: Some(vec![3]), refresh_at: None, refused: "revoked".to_owned(), ..row.clone() };
     assert!(!oauth_token::settle(&mut tx, "b", &renewed, NOW).await.unwrap());
     assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), Some(row.clone()));
@@ -71,6 +74,7 @@ async fn tokens_that_are_due_are_claimed_by_one_and_settled_under_its_lease(test
     assert!(oauth_token::settle(&mut tx, "b", &renewed, later).await.unwrap());
     assert_eq!(oauth_token::get(&mut tx, &id).await.unwrap(), Some(renewed));
     assert_eq!(oauth_token::claim(&mut tx, lease("c", until), until).await.unwrap(), None, "nothing is due");
+    assert_eq!(oauth_token::first(&mut tx, until).await.unwrap(), None);
     // A person who connects it anew takes it from whoever holds it.
     oauth_token::put(&mut tx, &row, later).await.unwrap();
     oauth_token::claim(&mut tx, lease("d", until), later).await.unwrap().unwrap();

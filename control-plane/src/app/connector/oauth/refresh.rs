@@ -20,18 +20,20 @@ const LEASE: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// Renews what is due, one after another; how many were asked for.
-pub async fn refresh_due(app: &App) -> Result<usize, Error> {
-    let mut asked = 0;
+/// Renews what is due at `now`, one after another; says when to look again.
+pub async fn refresh_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>, Error> {
     loop {
+        let first = oauth_token::first(&mut *app.store.read().await?, now).await?;
+        if first.is_none_or(|first| first > now) {
+            return Ok(first);
+        }
         let holder = random_token();
-        let now = Timestamp::now();
         let mut tx = app.store.begin().await?;
-        let lease = Lease { holder: &holder, until: now.after(LEASE) };
+        let lease = Lease { holder: &holder, until: now.max(Timestamp::now()).after(LEASE) };
         let claimed = oauth_token::claim(&mut tx, lease, now).await?;
         tx.commit().await?;
-        let Some(row) = claimed else { return Ok(asked) };
-        asked += 1;
+        // Somebody was faster, and has it for now.
+        let Some(row) = claimed else { continue };
         let id = row.instance_id.clone();
         if let Err(error) = refresh(app, &holder, row).await {
             // The lease ends by itself, and somebody tries again.

@@ -4,6 +4,7 @@ use kanat_message_log::Outcome;
 use kanat_model::flow::Status;
 use kanat_model::message::Trigger;
 use kanat_model::schedule::RunStatus;
+use kanat_store::schedule::due;
 
 use super::at;
 use super::planes::Planes;
@@ -55,6 +56,21 @@ async fn what_was_missed_comes_to_one_run_for_the_last_time_that_was_due() {
     }
     assert_eq!(planes.fired(&flow).await, [at("2026-03-01T08:15:00Z"), at("2026-03-08T08:15:00Z")]);
     assert_eq!(planes.schedule(&flow).await.last_run.unwrap().at, now);
+}
+
+#[tokio::test]
+async fn what_one_claimed_who_died_is_looked_for_when_the_claim_ends() {
+    let planes = Planes::start(1).await;
+    let app = &planes.apps[0];
+    let flow = planes.deploy("hourly", "0 * * * *", "UTC", at(START)).await;
+    let (nine, ends) = (at("2026-03-01T09:00:00Z"), at("2026-03-01T09:00:10Z"));
+    let mut tx = app.store.begin().await.unwrap();
+    assert_eq!(due::claim(&mut tx, nine, ends, 1).await.unwrap().len(), 1);
+    tx.commit().await.unwrap();
+    assert_eq!(fire_due(app, nine).await.unwrap(), Some(ends));
+    assert_eq!(planes.fired(&flow).await, []);
+    assert_eq!(fire_due(app, ends).await.unwrap(), Some(at("2026-03-01T10:00:00Z")));
+    assert_eq!(planes.fired(&flow).await, [nine]);
 }
 
 #[tokio::test]
