@@ -12,7 +12,7 @@ pub struct Tokens {
     pub access: Secret<String>,
     /// What new tokens are had for; when it is absent the former one stays good.
     pub refresh: Option<Secret<String>>,
-    /// How long the access token is good; none when the provider does not say.
+    /// How long the access token is good, a second at least; none when the provider does not say.
     pub expires_in: Option<Duration>,
 }
 
