@@ -21,7 +21,7 @@ impl Changes {
     }
 
     /// Rests until another look may find something: for `every`, and where only this process writes, until it has written
-    /// something since the last rest was over, [5 s](LONGEST) at most.
+    /// something since the last rest was over, 5 s at most.
     pub async fn next(&mut self, every: Duration) {
         sleep(every).await;
         if let Some(written) = &mut self.0 {
