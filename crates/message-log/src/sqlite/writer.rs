@@ -82,8 +82,7 @@ impl Writer {
             match self.inbox.take(&mut queued, self.patience(Instant::now())) {
                 Taken::Operations => {}
                 Taken::Nothing => {
-                    let folded = self.fold(statements, Commit::Soon);
-                    self.tell_readers(folded);
+                    self.fold(statements, Commit::Soon);
                     continue;
                 }
                 Taken::Closed => break,
@@ -93,8 +92,7 @@ impl Writer {
             }
         }
         self.intake.prepare_to_close();
-        let folded = self.fold(statements, self.answered);
-        self.tell_readers(folded);
+        self.fold(statements, self.answered);
     }
 
     /// How long it may rest when nothing comes.
@@ -115,8 +113,7 @@ impl Writer {
     /// Lets read who waits to, unless the tables are to be tried again only in a moment: then by that try, whoever makes it.
     fn answer_readers(&mut self, statements: &Statements<'_>) {
         if !self.readers.is_empty() && self.intake.pause_of_one_who_waits(Instant::now()).is_zero() {
-            let folded = self.fold(statements, Commit::Soon);
-            self.tell_readers(folded);
+            self.fold(statements, Commit::Soon);
         }
     }
 
@@ -177,11 +174,14 @@ impl Writer {
         self.intake.pause_of_one_who_waits(Instant::now()).is_zero() && self.fold(statements, self.answered)
     }
 
-    /// Puts what was taken in into the tables; `false` when they did not take it.
+    /// Puts what was taken in into the tables, and tells who reads; `false` when they did not take it.
     fn fold(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
-        if self.intake.unfolded().is_empty() {
-            return true;
-        }
+        let folded = self.intake.unfolded().is_empty() || self.put_into_tables(statements, commit);
+        self.tell_readers(folded);
+        folded
+    }
+
+    fn put_into_tables(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
         // What no journal has is on disk when the tables have it.
         let commit = if self.intake.has_journal() { commit } else { self.answered };
         match self.transaction(statements, &Batch { operations: Vec::new(), folds: true }, commit) {
@@ -195,7 +195,6 @@ impl Writer {
                 if is_due {
                     tracing::error!(%error, "what was acknowledged stays in the journal: the message log's tables do not take it");
                 }
-                self.tell_readers(false);
                 false
             }
         }
