@@ -14,6 +14,16 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The catalog entry of an example's instance, as `examples/README.md` has it.
+fn entry(instance: &str) -> &str {
+    match instance {
+        "desk" => "support-ticketing",
+        "github" => "github",
+        "newsletter" => "email-delivery",
+        _ => "http",
+    }
+}
+
 /// The files of a folder with this ending, by the name before it, in order.
 fn named(folder: &str, ending: &str) -> Vec<(String, PathBuf)> {
     let files = std::fs::read_dir(examples().join(folder)).unwrap().map(|file| file.unwrap().path());
@@ -37,8 +47,7 @@ async fn prepare(api: &Rest, target: &FakeTarget) {
     for (name, path) in named("connectors", ".json") {
         let mut config: Value = serde_json::from_str(&read(&path)).unwrap();
         config["base_url"] = target.url().into();
-        let entry = config.as_object_mut().unwrap().remove("catalogId").unwrap_or_else(|| json!("http"));
-        let body = json!({ "catalogId": entry, "name": name, "config": config });
+        let body = json!({ "catalogId": entry(&name), "name": name, "config": config });
         api.post("/api/v1/connectors/instances", &body).await.expect(201);
     }
 }
@@ -115,5 +124,14 @@ async fn every_example_runs_as_it_says() {
         } else {
             assert_eq!(sent[0].json(), serde_json::from_str::<Value>(&expected).unwrap(), "{name}");
         }
+    }
+}
+
+#[test]
+fn a_schema_by_itself_is_that_of_the_request() {
+    for (name, path) in named("flows", ".schema.json") {
+        let json = |path: &Path| serde_json::from_str::<Value>(&read(path)).unwrap();
+        let request = json(&path.with_file_name(format!("{name}.api.json")));
+        assert_eq!(json(&path), request["requestSchema"], "{name}");
     }
 }

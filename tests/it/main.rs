@@ -10,6 +10,7 @@ mod cli;
 mod clients;
 mod connector;
 mod conventions;
+mod docs;
 mod endpoints;
 mod environment;
 mod examples;

@@ -9,6 +9,7 @@ pub mod load;
 pub mod memory;
 pub mod nginx;
 pub mod oauth_provider;
+pub mod page;
 pub mod python;
 pub mod raw;
 pub mod relay;

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
+use tokio::sync::Mutex;
+
+/// Held while the environment is made, so that tests that run at once make one.
+static MAKING: Mutex<()> = Mutex::const_new(());
 
 /// A Python whose path has the stubs of every public service.
 pub struct Python {
@@ -36,6 +40,11 @@ impl Python {
         Ok(Self { interpreter, stubs })
     }
 
+    /// Returns the folder of the interpreter, under the name `python3` too.
+    pub fn folder(&self) -> &Path {
+        self.interpreter.parent().unwrap_or(&self.interpreter)
+    }
+
     /// Runs a script of `tests/python/`; gives what it printed.
     ///
     /// # Errors
@@ -53,6 +62,7 @@ async fn environment() -> Result<PathBuf> {
     std::fs::read_to_string(&requirements)?.hash(&mut hasher);
     let folder = crate::app::build_folder().join(format!("python-{:x}", hasher.finish()));
     let (interpreter, ready) = (folder.join("bin/python"), folder.join("ready"));
+    let _making = MAKING.lock().await;
     if !ready.exists() {
         // What an earlier run left half-made is made anew.
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)).await?;

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the tree that neither rustfmt nor clippy knows. One file for each kind of rule.
 
+mod blocks;
 mod crates;
 mod docs;
 mod failpoints;
@@ -44,6 +45,8 @@ pub fn run() -> Result<()> {
     proto::check(&workspace::files(&["proto"])?, &mut findings);
     let pages = workspace::files(&["md"])?;
     docs::check(&pages, &mut findings);
+    let shown = blocks::check(&pages, &mut findings);
+    eprintln!("  {} blocks of the pages run in the tests, {} are only shown", shown.run, shown.not_run);
     guarantees::check(&pages, &sources, &mut findings);
     for warning in &findings.warnings {
         eprintln!("  warning: {warning}");
