@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use jiff::Zoned;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+
+use super::instant::Instant;
 
 /// A parsed format and the time zone that it is in.
 #[derive(Debug, Clone)]
@@ -124,14 +126,14 @@ impl Format {
         Ok(Self { pieces, zone })
     }
 
-    pub fn write(&self, instant: Timestamp) -> String {
-        let time = instant.to_zoned(self.zone.clone());
+    pub(super) fn write(&self, instant: Instant) -> String {
+        let time = instant.zoned(&self.zone);
         let mut out = String::with_capacity(32);
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => out.push_str(literal),
                 // Writing to a string cannot fail.
-                Piece::Token(token) => drop(write_token(*token, &time, &mut out)),
+                Piece::Token(token) => drop(write_token(*token, instant, &time, &mut out)),
             }
         }
         out
@@ -145,13 +147,14 @@ fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-fn write_token(token: Token, time: &Zoned, out: &mut String) -> std::fmt::Result {
+fn write_token(token: Token, instant: Instant, time: &Zoned, out: &mut String) -> std::fmt::Result {
     let half_hour = || (time.hour() + 11) % 12 + 1;
     let weekday = WEEKDAYS[time.weekday().to_sunday_zero_offset().unsigned_abs() as usize % 7];
+    let year = time.year() + instant.later_years();
     let month = MONTHS[(time.month().unsigned_abs() as usize + 11) % 12];
     match token {
-        Token::YYYY => write!(out, "{:04}", time.year()),
-        Token::YY => write!(out, "{:02}", time.year().rem_euclid(100)),
+        Token::YYYY => write!(out, "{year:04}"),
+        Token::YY => write!(out, "{:02}", year.rem_euclid(100)),
         Token::MMMM => out.write_str(month),
         Token::MMM => out.write_str(&month[..3]),
         Token::MM => write!(out, "{:02}", time.month()),
@@ -175,8 +178,8 @@ fn write_token(token: Token, time: &Zoned, out: &mut String) -> std::fmt::Result
         Token::LowerHalf => out.write_str(if time.hour() < 12 { "am" } else { "pm" }),
         Token::OffsetColon => write_offset(time, ":", out),
         Token::Offset => write_offset(time, "", out),
-        Token::Seconds => write!(out, "{}", time.timestamp().as_millisecond().div_euclid(1000)),
-        Token::Milliseconds => write!(out, "{}", time.timestamp().as_millisecond()),
+        Token::Seconds => write!(out, "{}", instant.as_millisecond().div_euclid(1000)),
+        Token::Milliseconds => write!(out, "{}", instant.as_millisecond()),
     }
 }
 
@@ -189,12 +192,14 @@ fn write_offset(time: &Zoned, separator: &str, out: &mut String) -> std::fmt::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
 
     #[track_caller]
     fn check(instant: &str, format: &str, zone: &str, expected: &str) {
         let zone = super::super::zone(zone).unwrap();
-        let written = Format::parse(format, zone).unwrap().write(instant.parse().unwrap());
-        assert_eq!(written, expected, "{instant} in {format}");
+        let instant = super::super::instant::read(&Value::plain(instant.to_owned())).unwrap();
+        let written = Format::parse(format, zone).unwrap().write(instant);
+        assert_eq!(written, expected, "{instant:?} in {format}");
     }
 
     #[test]
@@ -215,6 +220,12 @@ mod tests {
         check("2026-01-01T00:30:00Z", "h hh A", "UTC", "12 12 AM");
         check("2026-01-01T12:30:00Z", "h hh a", "UTC", "12 12 pm");
         check("2026-01-01T23:30:00Z", "h hh A", "UTC", "11 11 PM");
+    }
+
+    #[test]
+    fn writes_the_last_day_of_the_year_9999() {
+        check("9999-12-31", "YYYY-MM-DD YY dddd x", "UTC", "9999-12-31 99 Friday 253402214400000");
+        check("9999-12-31T22:30:00Z", "YYYY-MM-DD HH:mm", "Europe/Berlin", "9999-12-31 23:30");
     }
 
     #[test]

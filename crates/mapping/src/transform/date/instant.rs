@@ -1,8 +1,8 @@
 //! Reading an instant: ISO 8601, or seconds or milliseconds since 1970.
 
-use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, ISOWeekDate};
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use crate::EvaluationError;
 use crate::decimal::Decimal;
@@ -13,20 +13,66 @@ use crate::value::Value;
 const FIRST_MILLISECONDS: &str = "100000000000";
 const EXPECTED: &str = "a date in ISO 8601, or seconds or milliseconds since 1970";
 
+/// The calendar repeats after so many years, days of the week included.
+const CYCLE_YEARS: i16 = 400;
+const CYCLE_SECONDS: i64 = 146_097 * 86_400;
+/// 9600-01-01T00:00:00Z, by which an instant of the year 9999 ends that is told one cycle early.
+const CYCLE_END: i64 = 253_402_300_800 - CYCLE_SECONDS;
+
+/// An instant from the year -9999 to the end of 9999.
+///
+/// `jiff` has room for every offset at the end of its range, so that its timestamps end on 9999-12-30. The day and a half
+/// after that is kept one cycle of the calendar early.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instant {
+    timestamp: Timestamp,
+    /// Whether the instant is one cycle later.
+    late: bool,
+}
+
+impl Instant {
+    /// The time of day and date in a zone; the year is [`Instant::later_years`] more.
+    pub fn zoned(self, zone: &TimeZone) -> Zoned {
+        self.timestamp.to_zoned(zone.clone())
+    }
+
+    pub fn later_years(self) -> i16 {
+        if self.late { CYCLE_YEARS } else { 0 }
+    }
+
+    /// Milliseconds since 1970.
+    pub fn as_millisecond(self) -> i64 {
+        self.timestamp.as_millisecond() + if self.late { CYCLE_SECONDS * 1_000 } else { 0 }
+    }
+
+    fn early(timestamp: Timestamp) -> Self {
+        Self { timestamp, late: false }
+    }
+
+    fn late(timestamp: Timestamp) -> Option<Self> {
+        (timestamp.as_second() < CYCLE_END).then_some(Self { timestamp, late: true })
+    }
+}
+
 /// Without an offset, the time is in UTC.
-pub(super) fn read(value: &Value) -> Result<Timestamp, EvaluationError> {
+pub(super) fn read(value: &Value) -> Result<Instant, EvaluationError> {
     let found = match value {
         Value::Number(digits) => epoch(digits),
         Value::String(text) => {
             let text = text.decode();
             let text = text.trim();
-            if is_digits(text) && !is_basic_date(text) { epoch(text) } else { iso(text) }
+            if is_digits(text) && !is_basic_date(text) { epoch(text) } else { of_text(text) }
         }
         Value::Undefined | Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
             return Err(refused(value, EXPECTED));
         }
     };
     found.ok_or_else(|| EvaluationError::mapping(format!("expected {EXPECTED}, from the year -9999 to 9999")))
+}
+
+fn of_text(text: &str) -> Option<Instant> {
+    let late = || Instant::late(iso(&format!("9599{}", text.strip_prefix("9999")?))?);
+    iso(text).map(Instant::early).or_else(late)
 }
 
 fn iso(text: &str) -> Option<Timestamp> {
@@ -41,11 +87,13 @@ fn day(text: &str) -> Option<DateTime> {
     date.ok().map(DateTime::from)
 }
 
-fn epoch(digits: &str) -> Option<Timestamp> {
+fn epoch(digits: &str) -> Option<Instant> {
     let number = Decimal::parse_bounded(digits).ok()?;
     let seconds = number.clone().abs() < Decimal::parse(FIRST_MILLISECONDS)?;
     let milliseconds = if seconds { number.times_power_of_ten(3) } else { number };
-    Timestamp::from_millisecond(milliseconds.plain().split('.').next()?.parse().ok()?).ok()
+    let milliseconds: i64 = milliseconds.plain().split('.').next()?.parse().ok()?;
+    let late = || Instant::late(Timestamp::from_millisecond(milliseconds.checked_sub(CYCLE_SECONDS * 1_000)?).ok()?);
+    Timestamp::from_millisecond(milliseconds).ok().map(Instant::early).or_else(late)
 }
 
 /// Digits, with a sign and decimals if need be.
@@ -67,7 +115,11 @@ mod tests {
 
     #[track_caller]
     fn reads(json: &str, expected: Option<&str>) {
-        let found = read(&Value::from_json(json)).ok().map(|instant| format!("{instant:.3}"));
+        let found = read(&Value::from_json(json)).ok().map(|instant| {
+            let time = instant.zoned(&TimeZone::UTC);
+            let year = time.year() + instant.later_years();
+            format!("{year:04}{}Z", time.strftime("-%m-%dT%H:%M:%S%.3f"))
+        });
         assert_eq!(found.as_deref(), expected, "{json}");
     }
 
@@ -95,6 +147,19 @@ mod tests {
             "[]",
             "{}",
         ] {
+            reads(wrong, None);
+        }
+    }
+
+    #[test]
+    fn reads_the_last_day_of_the_year_9999() {
+        reads(r#""9999-12-30""#, Some("9999-12-30T00:00:00.000Z"));
+        reads(r#""9999-12-31""#, Some("9999-12-31T00:00:00.000Z"));
+        reads(r#""99991231""#, Some("9999-12-31T00:00:00.000Z"));
+        reads(r#""9999-12-31T23:59:59.999Z""#, Some("9999-12-31T23:59:59.999Z"));
+        reads(r#""9999-12-31T23:59:59+02:00""#, Some("9999-12-31T21:59:59.000Z"));
+        reads("253402300799999", Some("9999-12-31T23:59:59.999Z"));
+        for wrong in [r#""9999-12-31T23:59:59-02:00""#, "253402300800000", r#""10000-01-01""#] {
             reads(wrong, None);
         }
     }
