@@ -16,6 +16,7 @@ mod monitor;
 mod public_url;
 pub mod push;
 mod service;
+mod validation;
 
 pub use control_plane::{ControlPlane, Error, Options};
 pub use monitor::Monitor;

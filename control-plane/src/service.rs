@@ -24,11 +24,12 @@ use crate::authentication::{Authentication, Rules};
 use crate::grpc;
 use crate::idempotency::Idempotency;
 use crate::push::remote::{self, RemotePlans};
+use crate::validation::Validation;
 
 /// Where providers send people back to: below a prefix that is the data plane's otherwise.
 const OAUTH_CALLBACK: &str = "/inbound/oauth/callback";
 
-type Api = Authentication<Idempotency<Routes>>;
+type Api = Authentication<Idempotency<Validation<Routes>>>;
 /// The same for callers outside of the process.
 type RemoteApi = MapResponse<Api, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
 
@@ -42,8 +43,10 @@ pub struct PublicService {
 
 impl PublicService {
     pub(crate) async fn new(app: &Arc<App>, nodes: Option<RemotePlans>) -> Result<Self, Error> {
-        let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(|error| Error::Descriptors(error.to_string()))?;
+        let unreadable = |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
+        let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let routes = grpc::routes(app).await?.prepare();
+        let routes = Validation::new(routes, FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let rules = Arc::new(rules);
         let routes = Idempotency::new(routes, Arc::clone(app), Arc::clone(&rules));
         let api = Authentication::new(routes, Arc::clone(app), rules);

@@ -1,5 +1,6 @@
 //! What holds for every call of `/api/v1`: ids, tags, bodies and their limits.
 
+use kanat_tests::split::Split;
 use kanat_tests::{Rest, TestApp};
 use serde_json::json;
 
@@ -73,6 +74,79 @@ async fn queries_are_checked_like_bodies() {
     assert_eq!(typed[0]["field"], "limit");
     let list = app.api.get("/api/v1/flows?limit=501&offset=3").await.expect(200);
     assert_eq!(list["pagination"], json!({"total": 0, "limit": 500, "offset": 3}));
+}
+
+#[tokio::test]
+async fn an_empty_filter_is_refused_and_never_means_everything() {
+    let app = TestApp::start().await;
+    let flow = app.api.flow(&crate::webhook::passthrough("filtered")).await;
+    for (path, fields) in [
+        ("adapters?", ["search", "type"].as_slice()),
+        ("batch-jobs?", &["flowId"]),
+        ("connectors/catalog?", &["category", "search"]),
+        ("connectors/instances?", &["catalogId", "search"]),
+        ("flows?", &["status", "search"]),
+        ("lookup-tables?", &["search"]),
+        ("messages?flowId=flw_1&", &["status", "since", "until", "search", "cursor"]),
+        ("messages/stream?", &["flowId", "status"]),
+        ("published-apis?", &["search"]),
+        ("schedules?", &["flowId"]),
+    ] {
+        for field in fields {
+            let answer = app.api.get(&format!("/api/v1/{path}{field}=")).await;
+            assert_eq!(answer.expect_error(400, "INVALID_ARGUMENT")[0]["field"], *field, "{path}{field}=");
+        }
+    }
+    for action in ["retry", "replay"] {
+        let everything = json!({ "status": "", "since": "", "until": "", "search": "", "ids": [] });
+        for (field, empty) in everything.as_object().unwrap() {
+            let body = json!({ "flowId": flow, field: empty });
+            let answer = app.api.post(&format!("/api/v1/messages/{action}"), &body).await;
+            assert_eq!(answer.expect_error(400, "INVALID_ARGUMENT")[0]["field"], *field, "{body}");
+        }
+        let one = json!({ "flowId": flow, "ids": [""] });
+        app.api.post(&format!("/api/v1/messages/{action}"), &one).await.expect_error(400, "INVALID_ARGUMENT");
+    }
+    // What is no filter may be empty.
+    app.api.post("/api/v1/lookup-tables", &json!({ "name": "x", "description": "" })).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_nul_character_is_refused_by_the_name_of_its_field_on_both_databases() {
+    let (app, split) = (TestApp::start().await, Split::new());
+    let control = split.control_plane("control").await;
+    for api in [&app.api, &control.api] {
+        api.http_instance("erp", "http://127.0.0.1:9").await;
+        let flow = api.flow(&crate::webhook::passthrough("nul")).await;
+        for (path, field) in [
+            ("flows/%00", "id"),
+            ("flows?search=a%00b", "search"),
+            ("lookup-tables?search=%00", "search"),
+            ("messages?flowId=%00", "flowId"),
+            ("messages/%00", "id"),
+            ("connectors/catalog/%00", "catalogId"),
+            ("environments/%00", "id"),
+            ("published-apis/%00/keys?consumer=%00", "id"),
+        ] {
+            let answer = api.get(&format!("/api/v1/{path}")).await;
+            assert_eq!(answer.expect_error(400, "INVALID_ARGUMENT")[0]["field"], field, "{path}");
+        }
+        for (path, body, field) in [
+            ("lookup-tables", json!({ "name": "\0" }), "name"),
+            ("lookup-tables/lt_1/entries", json!({ "key": "k", "value": "\0" }), "value"),
+            ("messages/replay", json!({ "flowId": flow, "ids": ["msg_1", "\0"] }), "ids[1]"),
+            ("flows/validate", json!({ "yamlConfig": "flow: \0" }), "yamlConfig"),
+        ] {
+            let answer = api.post(&format!("/api/v1/{path}"), &body).await;
+            assert_eq!(answer.expect_error(400, "INVALID_ARGUMENT")[0]["field"], field, "{path}");
+        }
+        // A stream of records is refused as a whole.
+        let job = json!({ "flowId": "\0", "records": [{}] });
+        api.post("/api/v1/batch-jobs", &job).await.expect_error(400, "INVALID_ARGUMENT");
+        // In a payload it is a character as any other.
+        let run = json!({ "sampleData": { "text": "a\0b" } });
+        api.post(&format!("/api/v1/flows/{flow}/test"), &run).await.expect(200);
+    }
 }
 
 #[tokio::test]

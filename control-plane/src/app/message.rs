@@ -30,7 +30,7 @@ pub struct Part {
 /// A flow's messages, newest first.
 pub async fn list(app: &App, caller: &Caller, query: Query, part: &Part) -> Result<MessagePage, Error> {
     let filter = query.check(tenant(caller))?;
-    let position = match part.cursor.as_deref().filter(|text| !text.is_empty()) {
+    let position = match part.cursor.as_deref() {
         None => Position::Page(part.page),
         Some(text) => Position::After { cursor: filter::cursor(text)?, limit: part.page.limit },
     };

@@ -31,7 +31,7 @@ impl BatchJobService for Api {
     ) -> Result<Response<wire::ListBatchJobsResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListBatchJobsRequest { flow_id, limit, offset } = request.into_inner();
-        let flow = flow_id.filter(|id| !id.is_empty()).map(FlowId::from);
+        let flow = flow_id.map(FlowId::from);
         let found = batch_job::list(&self.app, &caller, flow.as_ref(), Page::new(limit, offset)).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::job);
         Ok(Response::new(wire::ListBatchJobsResponse { data, pagination }))

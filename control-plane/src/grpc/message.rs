@@ -88,7 +88,8 @@ impl MessageService for Api {
         &self,
         request: Request<wire::StreamMessagesRequest>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
-        let (caller, last_event_id) = (caller(&request)?, header(&request, "last-event-id"));
+        let (caller, last_event_id) =
+            (caller(&request)?, header(&request, "last-event-id").filter(|id| !id.is_empty()));
         let follow = convert::follow(request.into_inner(), last_event_id);
         let events = message::follow(&self.app, &caller, follow).await.map_err(status::of)?;
         let stopping = self.app.hub.stopping();

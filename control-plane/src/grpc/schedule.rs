@@ -19,7 +19,7 @@ impl ScheduleService for Api {
     ) -> Result<Response<wire::ListSchedulesResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListSchedulesRequest { flow_id, limit, offset } = request.into_inner();
-        let flow = flow_id.filter(|id| !id.is_empty()).map(FlowId::from);
+        let flow = flow_id.map(FlowId::from);
         let found = schedule::list(&self.app, &caller, flow.as_ref(), Page::new(limit, offset)).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::schedule);
         Ok(Response::new(wire::ListSchedulesResponse { data, pagination }))

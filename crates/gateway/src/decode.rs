@@ -84,7 +84,13 @@ impl Decoder {
             self.fault(path, format!("expected a list, found {}", json.kind().describe()));
             return None;
         }
-        let items = json.items().into_iter().enumerate();
+        let items = json.items();
+        // The message cannot tell an empty list from none.
+        if items.is_empty() && field::is_filter(field) {
+            self.fault(path, "is empty: leave it out, or give it a value".to_owned());
+            return None;
+        }
+        let items = items.into_iter().enumerate();
         Some(Value::List(items.filter_map(|(at, item)| self.value(&kind, item, &format!("{path}[{at}]"))).collect()))
     }
 

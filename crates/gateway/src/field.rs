@@ -5,6 +5,9 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 /// The message that stands for JSON in place.
 const JSON: &str = "kanat.v1.Json";
 
+/// The option of fields that are filters.
+const FILTER: &str = "kanat.v1.filter";
+
 /// The text field of a message that stands for JSON in place; `None` for any other message.
 pub(crate) fn inline_json(message: &MessageDescriptor) -> Option<FieldDescriptor> {
     (message.full_name() == JSON).then(|| message.get_field_by_name("text")).flatten()
@@ -16,6 +19,12 @@ pub(crate) fn find(message: &MessageDescriptor, name: &str) -> Option<FieldDescr
         .get_field_by_json_name(name)
         .or_else(|| message.get_field_by_name(name))
         .or_else(|| message.fields().find(|field| is_camel_case_of(name, field.name())))
+}
+
+/// Whether the field narrows what a call is about, so that an empty one would mean more than its caller thinks.
+pub(crate) fn is_filter(field: &FieldDescriptor) -> bool {
+    let mark = field.parent_pool().get_extension_by_name(FILTER);
+    mark.is_some_and(|mark| field.options().has_extension(&mark))
 }
 
 /// `a.b`, or `b` at the root.

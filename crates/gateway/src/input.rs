@@ -76,7 +76,7 @@ fn path(message: &mut DynamicMessage, variables: &[(Variable, String)]) -> Resul
 /// A stream that was cut off goes on behind the last event seen: `Last-Event-ID` is newer than what the URL says.
 fn resume(message: &mut DynamicMessage, input: &MessageDescriptor, parts: &Parts) {
     let field = input.get_field_by_name("last_event_id");
-    let id = parts.headers.get(LAST_EVENT_ID).and_then(|v| v.to_str().ok());
+    let id = parts.headers.get(LAST_EVENT_ID).and_then(|v| v.to_str().ok()).filter(|id| !id.is_empty());
     if let (Some(field), Some(id)) = (field, id) {
         let _ = message.try_set_field(&field, Value::String(id.to_owned()));
     }

@@ -28,8 +28,7 @@ impl Query {
         if self.ids.len() > Filter::MAX_IDS {
             return Err(Error::field("ids", format!("has more than {} ids", Filter::MAX_IDS)));
         }
-        let search = self.search.filter(|text| !text.is_empty());
-        if search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
+        if self.search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
             return Err(Error::field("search", format!("has more than {MAX_SEARCH_CHARS} characters")));
         }
         Ok(Filter {
@@ -38,15 +37,15 @@ impl Query {
             status: status(self.status.as_deref())?,
             since: instant("since", self.since.as_deref())?,
             until: instant("until", self.until.as_deref())?,
-            search,
+            search: self.search,
             ids: self.ids.into_iter().map(MessageId::new).collect(),
         })
     }
 }
 
-/// Reads a status; empty counts as none.
+/// Reads a status.
 pub fn status(text: Option<&str>) -> Result<Option<Status>, Error> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = text else { return Ok(None) };
     Status::parse(text).map(Some).ok_or_else(|| {
         let all: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
         Error::field("status", format!("{text:?} is no status: one of {}", all.join(", ")))
@@ -59,7 +58,7 @@ pub fn cursor(text: &str) -> Result<Cursor, Error> {
 }
 
 fn instant(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = text else { return Ok(None) };
     // Without an offset it is UTC, and without a time the day's begin.
     let at = ["", "Z", "T00:00Z"].iter().find_map(|rest| Timestamp::parse(&format!("{text}{rest}")));
     at.map(Some).ok_or_else(|| Error::field(field, format!("{text:?} is no ISO 8601 instant")))
@@ -81,9 +80,9 @@ mod tests {
             flow_id: "flw_1".to_owned(),
             status: Some("dead_letter".to_owned()),
             since: Some("2026-01-31T09:15:00+01:00".to_owned()),
-            until: Some(String::new()),
             search: Some("order".to_owned()),
             ids: vec!["msg_1".to_owned()],
+            ..Query::default()
         });
         let filter = filter.unwrap();
         assert_eq!(filter.status, Some(Status::DeadLetter));
@@ -109,6 +108,7 @@ mod tests {
             ("since", Query { since: Some("yesterday".to_owned()), ..flow() }),
             ("until", Query { until: Some("2026-01-32".to_owned()), ..flow() }),
             ("search", Query { search: Some("x".repeat(501)), ..flow() }),
+            ("since", Query { since: Some(String::new()), ..flow() }),
             ("ids", Query { ids: vec![String::new(); 1_001], ..flow() }),
         ];
         for (field, query) in cases {

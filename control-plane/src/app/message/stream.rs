@@ -27,11 +27,10 @@ pub async fn follow(
     caller: &Caller,
     follow: Follow,
 ) -> Result<impl Stream<Item = Result<Event, Error>> + Send + use<>, Error> {
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     // Before the first read, so that nothing falls in between.
     let changed = app.log.changed();
     let last = app.log.last_event().await?;
-    let after = match given(follow.last_event_id) {
+    let after = match follow.last_event_id {
         Some(text) => {
             let seen: i64 = text.parse().map_err(|_| no_event(&text))?;
             // An id from a log that is no more: what happens next is all that there is to tell.
@@ -40,7 +39,7 @@ pub async fn follow(
         None => last,
     };
     let query = EventQuery {
-        flow_id: given(follow.flow_id).map(FlowId::new),
+        flow_id: follow.flow_id.map(FlowId::new),
         status: filter::status(follow.status.as_deref())?,
         ..EventQuery::after(tenant(caller), after)
     };

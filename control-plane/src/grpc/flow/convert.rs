@@ -36,7 +36,7 @@ pub fn update(request: wire::UpdateFlowRequest) -> (FlowId, Update) {
 }
 
 pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
-    let status = request.status.filter(|text| !text.is_empty()).map(|text| {
+    let status = request.status.map(|text| {
         FlowStatus::parse(&text)
             .ok_or_else(|| Error::field("status", format!("{text:?} is no status: draft, active or paused")))
     });
