@@ -40,6 +40,22 @@ async fn each_record_becomes_one_message() {
 }
 
 #[tokio::test]
+async fn records_of_one_ordering_key_are_delivered_in_their_order_whatever_the_concurrency() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let ordered = FLOW.replace("target:\n", "ordering_key: source.k\ntarget:\n");
+    let (flow, _) = app.api.deployed(&ordered).await;
+    let all: Vec<Value> = (0..60).map(|n| json!({ "k": n % 2, "n": n })).collect();
+    let id = start(&app.api, &flow, &all, 20).await;
+    assert_eq!(finished(&app.api, &id).await["succeeded"], 60);
+    let delivered: Vec<u64> = target.received().iter().map(|call| call.json()["n"].as_u64().unwrap()).collect();
+    for key in [0, 1] {
+        let of_key: Vec<u64> = delivered.iter().copied().filter(|n| n % 2 == key).collect();
+        assert_eq!(of_key, (0..60).filter(|n| n % 2 == key).collect::<Vec<u64>>());
+    }
+}
+
+#[tokio::test]
 async fn no_more_records_are_under_way_than_was_asked_for_and_no_fewer_while_there_are_more() {
     let app = TestApp::start().await;
     let target = FakeTarget::scripted(|_, _| Reply::Hang).await;

@@ -105,8 +105,10 @@ fn end(message: Option<&Message>) -> Option<End> {
             None
         }
         message::Status::Delivered | message::Status::Filtered => Some(End::Succeeded),
-        message::Status::Discarded => Some(failed(ErrorKind::Rejected, "a person discarded the message")),
-        message::Status::DeadLetter => Some(match &message.error {
+        message::Status::Discarded if !message.error.as_ref().is_some_and(|e| e.kind == ErrorKind::FlowDeleted) => {
+            Some(failed(ErrorKind::Rejected, "a person discarded the message"))
+        }
+        message::Status::Discarded | message::Status::DeadLetter => Some(match &message.error {
             Some(error) => End::Failed {
                 kind: error.kind.as_str().to_owned(),
                 message: error.message.clone(),
@@ -125,16 +127,27 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     drop(tx);
     let waiting = started.into_iter().filter(|record| record.message_id.is_none());
     let plan = plan.as_ref();
+    // Records of one ordering key are delivered in the order in which they come into the log.
+    let in_order = plan.is_some_and(|plan| !plan.ordering_key.is_empty());
     let appends =
         stream::iter(waiting).map(|record| async move { (record.position, append(app, job, plan, record).await) });
-    let appended: Vec<_> = appends.buffer_unordered(AT_ONCE).collect().await;
+    let mut appends = appends.buffer_unordered(if in_order { 1 } else { AT_ONCE });
+    let mut appended = Vec::new();
+    while let Some((position, result)) = appends.next().await {
+        // No record goes ahead of one that is tried again at the next look.
+        let stops = in_order && result.as_ref().is_err_and(may_pass);
+        appended.push((position, result));
+        if stops {
+            break;
+        }
+    }
     let mut tx = app.store.begin().await?;
     let mut failures = 0;
     for (position, result) in &appended {
         match result {
             Ok(message) => record::set_message(&mut tx, &job.id, *position, message).await?,
             // What may pass is tried again at the next look.
-            Err(error) if matches!(error.code, Code::Unavailable | Code::ResourceExhausted | Code::Internal) => {
+            Err(error) if may_pass(error) => {
                 tracing::warn!(%error, batch_job.id = %job.id, "a record of a batch job cannot begin yet");
             }
             Err(error) => {
@@ -147,6 +160,11 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
         batch_job::ended(&mut tx, &job.id, 0, failures).await?;
     }
     Ok(tx.commit().await?)
+}
+
+/// Whether the same record may be taken another time.
+fn may_pass(error: &Error) -> bool {
+    matches!(error.code, Code::Unavailable | Code::ResourceExhausted | Code::Internal)
 }
 
 async fn append(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: Started) -> Result<MessageId, Error> {
