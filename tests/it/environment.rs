@@ -1,6 +1,7 @@
 //! Environments: three from the first start, kept apart; more of them, and where their consumers call.
 
-use kanat_tests::TestApp;
+use kanat_tests::split::Split;
+use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::json;
 
 #[tokio::test]
@@ -66,4 +67,31 @@ async fn environments_are_made_named_and_given_a_base_url() {
     bound.post(path, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
     bound.patch(&one, &json!({"name": "mine"})).await.expect_error(403, "PERMISSION_DENIED");
     bound.patch(&format!("{path}/staging"), &json!({"baseUrl": "https://s.example"})).await.expect(200);
+}
+
+#[tokio::test]
+async fn the_first_deploy_of_a_new_environment_is_live_when_it_is_answered() {
+    let target = FakeTarget::start().await;
+    let app = TestApp::start().await;
+    first_deploys_are_live(&app.api, &[&app.base], &target).await;
+    let split = Split::new();
+    let controls = [split.control_plane("one").await, split.control_plane("two").await];
+    let nodes = [split.node("a", &[&controls[0]]).await, split.node("b", &[&controls[1]]).await];
+    let deployed_by_either = [&nodes[0].base, &nodes[1].base];
+    first_deploys_are_live(&controls[0].api, &deployed_by_either.map(String::as_str), &target).await;
+}
+
+async fn first_deploys_are_live(api: &Rest, nodes: &[&str], target: &FakeTarget) {
+    for n in 0..3 {
+        let name = format!("qa-{n}");
+        let made = api.post("/api/v1/environments", &json!({ "name": name })).await;
+        assert_eq!((made.status, made.header("x-config-applied")), (201, ""), "{}", made.text);
+        let qa = api.with_header("x-environment", &name);
+        qa.http_instance("erp", &target.url()).await;
+        let (_, url) = qa.deployed(&crate::webhook::passthrough("first")).await;
+        let token = url.rsplit('/').next().unwrap();
+        for node in nodes {
+            qa.webhook(&format!("{node}/webhooks/receive/{token}"), &json!({})).await;
+        }
+    }
 }

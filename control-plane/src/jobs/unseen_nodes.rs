@@ -46,6 +46,7 @@ mod tests {
             status: "disconnected".to_owned(),
             in_flight: 0,
             environments: Vec::new(),
+            serves_all: false,
             last_seen_at,
         };
         let running = Running {

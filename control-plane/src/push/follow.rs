@@ -38,7 +38,11 @@ async fn look_around(hub: &Arc<Hub>) -> Infallible {
         if said.is_some() {
             sleep(LOOK).await;
         } else {
-            changes.next(LOOK).await;
+            // Nodes that serve all environments are waited for until they run one that is new.
+            tokio::select! {
+                () = changes.next(LOOK) => {}
+                () = hub.unknown.notified() => {}
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kanat_model::id::{EnvironmentId, NodeId};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,6 +50,8 @@ pub struct Hub {
     pub(super) refusals: Refusals,
     /// Ids and names of all environments.
     pub(super) environments: watch::Sender<BTreeMap<EnvironmentId, String>>,
+    /// Told when an environment may be new.
+    pub(super) unknown: Notify,
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     feeds: Mutex<HashMap<EnvironmentId, Arc<Feed>>>,
@@ -72,6 +74,7 @@ impl Hub {
             nodes: Nodes::default(),
             others: Others::default(),
             environments: watch::Sender::default(),
+            unknown: Notify::new(),
             refusals: Refusals::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -104,15 +107,17 @@ impl Hub {
 
     /// Says that `environment` reached `generation`; nodes get it once a burst of changes has passed.
     pub fn changed(&self, environment: &EnvironmentId, generation: u64) {
-        if let Some(feed) = self.existing(environment) {
-            feed.wanted(generation);
+        match self.existing(environment) {
+            Some(feed) => feed.wanted(generation),
+            None => self.unknown.notify_one(),
         }
     }
 
     /// Says the same of a change that must not wait for others: a pause, a revoked key.
     pub fn changed_now(&self, environment: &EnvironmentId, generation: u64) {
-        if let Some(feed) = self.existing(environment) {
-            feed.wanted_now(generation);
+        match self.existing(environment) {
+            Some(feed) => feed.wanted_now(generation),
+            None => self.unknown.notify_one(),
         }
     }
 

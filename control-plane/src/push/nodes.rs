@@ -28,6 +28,16 @@ pub struct Node {
     pub in_flight: u32,
     /// The environments that it serves.
     pub environments: BTreeMap<EnvironmentId, Running>,
+    pub scope: Scope,
+}
+
+/// Which environments a node serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All that there are, those too that it has not heard of yet.
+    All,
+    /// Those that it named.
+    Named,
 }
 
 impl Node {
@@ -43,6 +53,7 @@ impl Node {
             last_seen: saved.last_seen_at,
             in_flight: saved.in_flight,
             environments: environments.collect(),
+            scope: if saved.serves_all { Scope::All } else { Scope::Named },
         }
     }
 
@@ -61,14 +72,19 @@ impl Node {
             status: self.status.as_str().to_owned(),
             in_flight: self.in_flight,
             environments: self.environments.iter().map(|(id, running)| running.to_saved(id)).collect(),
+            serves_all: self.scope == Scope::All,
             last_seen_at: self.last_seen,
         }
     }
 
     /// Whether it runs this change of the environment or a later one, or need not be waited for.
     pub fn has_applied(&self, environment: &EnvironmentId, change: &Version) -> bool {
-        let running = self.environments.get(environment).filter(|_| self.status == Status::Connected);
-        running.is_none_or(|running| running.applied.as_ref().is_some_and(|applied| change.is_in(applied)))
+        match (self.status, self.environments.get(environment)) {
+            (Status::Draining | Status::Disconnected, _) => true,
+            (Status::Connected, Some(running)) => running.applied.as_ref().is_some_and(|applied| change.is_in(applied)),
+            // The environment is new, and the node will serve it in a moment.
+            (Status::Connected, None) => self.scope == Scope::Named,
+        }
     }
 }
 
@@ -277,6 +293,30 @@ impl Drop for Seat<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_of_all_environments_has_a_new_one_to_apply_before_it_hears_of_it() {
+        let node = |scope, status| Node {
+            id: NodeId::from("node_1"),
+            boot_id: BootId::from("boot_1"),
+            address: String::new(),
+            build: String::new(),
+            status,
+            last_seen: Timestamp::from_millis(0),
+            in_flight: 0,
+            environments: BTreeMap::new(),
+            scope,
+        };
+        let change = Version { epoch: EpochId::from("epoch_1"), generation: 1 };
+        for (scope, status, applied) in [
+            (Scope::All, Status::Connected, false),
+            (Scope::Named, Status::Connected, true),
+            (Scope::All, Status::Draining, true),
+            (Scope::All, Status::Disconnected, true),
+        ] {
+            assert_eq!(node(scope, status).has_applied(&EnvironmentId::from("env_1"), &change), applied, "{status:?}");
+        }
+    }
 
     #[test]
     fn a_node_of_another_epoch_has_every_generation_to_go() {

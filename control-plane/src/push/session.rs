@@ -25,7 +25,7 @@ use tonic::{Status, Streaming};
 
 use super::asking::Observation;
 use super::hub::Hub;
-use super::nodes::{self, Node, Running, Seat};
+use super::nodes::{self, Node, Running, Scope, Seat};
 use super::peer::{Answered, Peer, Push, PushKind, Tables};
 use super::refusals::Refusal;
 use super::set::Set;
@@ -92,6 +92,7 @@ impl Session {
             last_seen: Timestamp::now(),
             in_flight: 0,
             environments: lines.keys().map(|id| (id.clone(), Running::default())).collect(),
+            scope: if hello.environments.is_empty() { Scope::All } else { Scope::Named },
         };
         let tables = if hello.takes_table_changes { Tables::ByEntries } else { Tables::Whole };
         let (named, welcome) = (hello.environments, Some(welcome(epoch, served)));

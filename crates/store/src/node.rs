@@ -29,6 +29,8 @@ pub struct Node {
     pub in_flight: u32,
     /// What it runs of the environments that it serves, in order of their ids.
     pub environments: Vec<Running>,
+    /// It serves all environments, those too that it does not run yet.
+    pub serves_all: bool,
     pub last_seen_at: Timestamp,
 }
 
@@ -42,17 +44,23 @@ fn read(row: &AnyRow) -> Result<Node, Error> {
         status: row.text("status")?,
         in_flight: row.whole("in_flight")?,
         environments: Vec::new(),
+        serves_all: row.text("environments")? == ALL_ENVIRONMENTS,
         last_seen_at: row.time("last_seen_at")?,
     })
 }
 
-// The columns `environments`, `epoch`, `generation` and `set_hash` are those of builds that wrote no `node_environment`.
+/// What the column `environments` holds of a node that serves all of them.
+const ALL_ENVIRONMENTS: &str = "all";
+/// What it holds of a node that named those that it serves, which have rows of their own.
+const NAMED_ENVIRONMENTS: &str = "[]";
+
+// The columns `epoch`, `generation` and `set_hash` are those of builds that wrote no `node_environment`.
 const UPSERT: &str = "INSERT INTO node (id, boot_id, address, build, control_plane, status, in_flight, environments, \
     epoch, generation, set_hash, first_seen_at, last_seen_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, '[]', '', 0, '', $8, $8) ON CONFLICT (id) DO UPDATE SET \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $9, '', 0, '', $8, $8) ON CONFLICT (id) DO UPDATE SET \
     boot_id = excluded.boot_id, address = excluded.address, build = excluded.build, \
     control_plane = excluded.control_plane, status = excluded.status, in_flight = excluded.in_flight, \
-    last_seen_at = excluded.last_seen_at WHERE node.last_seen_at <= excluded.last_seen_at";
+    environments = excluded.environments, last_seen_at = excluded.last_seen_at WHERE node.last_seen_at <= excluded.last_seen_at";
 
 /// Writes down how the node was last seen, without its environments; `false` when somebody has seen it later, whose word
 /// stands.
@@ -66,12 +74,14 @@ pub async fn upsert(db: &mut Db, node: &Node) -> Result<bool, Error> {
         .bind(node.status.as_str())
         .bind(i64::from(node.in_flight))
         .bind(node.last_seen_at.as_millis())
+        .bind(if node.serves_all { ALL_ENVIRONMENTS } else { NAMED_ENVIRONMENTS })
         .execute(db)
         .await?;
     Ok(written.rows_affected() > 0)
 }
 
-const ALL: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, last_seen_at FROM node \
+const ALL: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, environments, \
+    last_seen_at FROM node \
     ORDER BY last_seen_at DESC, id";
 
 /// All nodes, those seen last first.
@@ -80,7 +90,8 @@ pub async fn all(db: &mut Db) -> Result<Vec<Node>, Error> {
     with_environments(rows, environment::all(db).await?)
 }
 
-const ELSEWHERE: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, last_seen_at FROM node \
+const ELSEWHERE: &str = "SELECT id, boot_id, address, build, control_plane, status, in_flight, environments, \
+    last_seen_at FROM node \
     WHERE control_plane <> '' AND control_plane <> $1 AND last_seen_at > $2 ORDER BY id";
 
 /// Nodes connected to other control planes than `own`, seen after `since`.

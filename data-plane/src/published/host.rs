@@ -12,7 +12,7 @@ pub(crate) struct Host {
     /// Where its APIs are reached, without a slash at the end; `None` when hosts do not tell environments apart.
     pub base_url: Option<Box<str>>,
     authority: Option<Box<str>>,
-    /// It takes the requests whose host names no environment.
+    /// It takes the requests whose host names no environment, unless it has an address of its own.
     is_default: bool,
 }
 
@@ -34,6 +34,12 @@ impl Host {
     }
 }
 
+impl Host {
+    fn takes_the_rest(&self) -> bool {
+        self.is_default && self.authority.is_none()
+    }
+}
+
 /// The environments of a node by host.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
@@ -42,14 +48,15 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Of environments in the order of their ids, with what each says. The only one is the default one, whatever it says.
+    /// Of environments in the order of their ids, with what each says. The only one is the default one, whatever it says. Of
+    /// several, a default one that has an address takes the requests to that address alone.
     pub fn new<'a>(environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>) -> Self {
         let environments: Vec<_> = environments.collect();
         let named =
             environments.iter().filter_map(|(id, host)| Some((host.as_ref()?.authority.clone()?, (*id).clone())));
         let default = match environments.as_slice() {
             [(only, _)] => Some(*only),
-            several => several.iter().find(|(_, host)| host.is_some_and(|host| host.is_default)).map(|(id, _)| *id),
+            several => several.iter().find(|(_, host)| host.is_some_and(Host::takes_the_rest)).map(|(id, _)| *id),
         };
         Self { default: default.cloned(), named: named.collect() }
     }
@@ -92,6 +99,15 @@ mod tests {
             assert_eq!(hosts.find(asked), Some(expected), "{asked}");
         }
         assert_eq!(third.base_url.as_deref(), Some("http://t:81/x"));
+    }
+
+    #[test]
+    fn an_unknown_host_is_nobodys_where_the_default_environment_has_an_address() {
+        let (one, two) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"));
+        let (first, second) = (host("https://api.example.com", true), host("", false));
+        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter());
+        assert_eq!(hosts.find("api.example.com"), Some(&one));
+        assert_eq!(hosts.find("qa.example.com"), None);
     }
 
     #[test]

@@ -30,6 +30,7 @@ async fn a_node_is_remembered_as_it_was_last_seen(test: TestStore) {
         status: "connected".to_owned(),
         in_flight: 3,
         environments: vec![running.clone()],
+        serves_all: true,
         last_seen_at: NOW,
     };
     assert!(node::upsert(&mut tx, &seen).await.unwrap());
