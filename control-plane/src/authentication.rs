@@ -1,6 +1,7 @@
 //! Who calls: in front of all services, from the bearer token to an [`app::Caller`](Caller) in the request's
 //! extensions. Which calls need what is in `authentication/rules.rs`.
 
+mod lasting;
 mod rules;
 
 use std::convert::Infallible;
@@ -22,6 +23,7 @@ use tower::Service;
 
 use crate::app::{App, Caller};
 use crate::grpc::status;
+use lasting::Credentials;
 pub use rules::Rules;
 
 const ENVIRONMENT: HeaderName = HeaderName::from_static("x-environment");
@@ -36,11 +38,12 @@ pub struct Authentication<S> {
     inner: S,
     app: Arc<App>,
     rules: Arc<Rules>,
+    credentials: Credentials,
 }
 
 impl<S> Authentication<S> {
     pub fn new(inner: S, app: Arc<App>, rules: Arc<Rules>) -> Self {
-        Self { inner, app, rules }
+        Self { inner, app, rules, credentials: Credentials::default() }
     }
 }
 
@@ -62,15 +65,16 @@ where
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let (app, rules) = (Arc::clone(&self.app), Arc::clone(&self.rules));
+        let credentials = self.credentials.clone();
         Box::pin(async move {
             let request_id = request_id(request.headers());
             let (path, begun) = (request.uri().path().to_owned(), Instant::now());
             let mut response = match admit(&app, &rules, request.uri().path(), request.headers()).await {
-                Ok(caller) => {
-                    if let Some(caller) = caller {
-                        request.extensions_mut().insert(caller);
-                    }
-                    inner.call(request).await?
+                Ok(None) => inner.call(request).await?,
+                Ok(Some(caller)) => {
+                    request.extensions_mut().insert(caller.clone());
+                    let response = inner.call(request).await?;
+                    if rules.lasts(&path) { credentials.bound(&app, caller, response) } else { response }
                 }
                 Err(error) => status::of(error).into_http(),
             };

@@ -28,6 +28,7 @@ pub struct Rules {
     methods: HashSet<String>,
     public_methods: HashSet<String>,
     streams: HashSet<String>,
+    lasting: HashSet<String>,
 }
 
 impl Rules {
@@ -39,9 +40,11 @@ impl Rules {
         let methods: Vec<_> = methods.collect();
         let public = methods.iter().filter(|method| is_annotated_public(&pool, method));
         let streams = methods.iter().filter(|method| method.is_client_streaming());
+        let lasting = methods.iter().filter(|method| method.is_server_streaming());
         Ok(Self {
             public_methods: public.map(path).collect(),
             streams: streams.map(path).collect(),
+            lasting: lasting.map(path).collect(),
             methods: methods.iter().map(path).collect(),
         })
     }
@@ -49,6 +52,11 @@ impl Rules {
     /// Whether the request of the method at `path` is a stream of messages, which is read while the method runs.
     pub fn streams(&self, path: &str) -> bool {
         self.streams.contains(path)
+    }
+
+    /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as its caller likes.
+    pub fn lasts(&self, path: &str) -> bool {
+        self.lasting.contains(path)
     }
 
     /// The method at `path` for those who count; one that does not exist has no name of its own.

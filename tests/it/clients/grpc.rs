@@ -32,6 +32,35 @@ fn authorized<T>(message: T) -> Request<T> {
 }
 
 #[tokio::test]
+async fn a_grpc_client_is_told_of_an_empty_filter_and_of_a_nul_character() {
+    let app = TestApp::start().await;
+    let mut flows = FlowServiceClient::new(channel(&app).await);
+    let fields = |status: tonic::Status| {
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+        let found = status.get_error_details().bad_request().unwrap().field_violations.clone();
+        found.into_iter().map(|violation| violation.field).collect::<Vec<_>>()
+    };
+    let empty = ListFlowsRequest { search: Some(String::new()), ..ListFlowsRequest::default() };
+    assert_eq!(fields(flows.list_flows(authorized(empty)).await.unwrap_err()), ["search"]);
+    let nul = GetFlowRequest { id: "flw_\0".to_owned() };
+    assert_eq!(fields(flows.get_flow(authorized(nul)).await.unwrap_err()), ["id"]);
+}
+
+#[tokio::test]
+async fn a_stream_of_a_grpc_client_ends_with_its_key() {
+    let app = TestApp::start().await;
+    let made = app.api.post("/api/v1/api-keys", &json!({ "name": "reader", "role": "viewer" })).await.expect(201);
+    let mut request = Request::new(StreamMessagesRequest::default());
+    let bearer = format!("Bearer {}", made["key"].as_str().unwrap());
+    request.metadata_mut().insert("authorization", bearer.parse().unwrap());
+    let mut messages = MessageServiceClient::new(channel(&app).await);
+    let mut events = messages.stream_messages(request).await.unwrap().into_inner();
+    app.api.delete(&format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(10), events.message()).await;
+    assert_eq!(ended.expect("the stream ends").unwrap_err().code(), Code::Unauthenticated);
+}
+
+#[tokio::test]
 async fn a_grpc_client_creates_deploys_runs_and_follows_a_flow() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     let channel = channel(&app).await;

@@ -1,6 +1,9 @@
 //! The live stream: one event for every change of state, resumed after the last one seen, across restarts.
 
+use std::time::Duration;
+
 use futures::StreamExt;
+use kanat_model::Timestamp;
 use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::{Value, json};
 
@@ -70,4 +73,25 @@ async fn shows_every_change_and_resumes_across_a_restart() {
     assert_eq!(resumed[0], first[1], "what was seen after the given id comes again");
     assert_eq!(resumed[1].data["id"], json!(second));
     assert_eq!(resumed[2].data["status"], "delivered");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_key() {
+    let app = TestApp::start().await;
+    for end in ["revoked", "expired"] {
+        let mut wanted = json!({ "name": end, "role": "viewer" });
+        if end == "expired" {
+            wanted["expiresAt"] = json!(Timestamp::now().after(Duration::from_secs(2)).to_string());
+        }
+        let made = app.api.post("/api/v1/api-keys", &wanted).await.expect(201);
+        let viewer = app.api.with_key(made["key"].as_str().unwrap());
+        let answer = viewer.request("GET", "/api/v1/messages/stream").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        if end == "revoked" {
+            app.api.delete(&format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap())).await.expect(204);
+        }
+        let rest = tokio::time::timeout(Duration::from_secs(10), answer.text()).await;
+        let rest = rest.unwrap_or_else(|_| panic!("the stream goes on though its key was {end}")).unwrap();
+        assert!(rest.starts_with("event: error\n") && rest.contains("UNAUTHENTICATED"), "{rest}");
+    }
 }
