@@ -56,6 +56,8 @@ pub struct Runnable {
     pub flow: Arc<Flow>,
     /// The resources of the flow's environment, as they are now.
     pub environment: Arc<Environment>,
+    /// Cancelled when the flow is taken out of service.
+    pub removed: CancellationToken,
 }
 
 impl Plans {
@@ -95,15 +97,23 @@ impl Plans {
     /// serve the flow's environment or nobody knows the version.
     ///
     /// # Errors
-    /// The log cannot be read, or the version cannot be compiled by this build.
+    /// The log cannot be read, the version cannot be compiled by this build, or the flow is deleted.
     pub async fn program(&self, flow_id: &FlowId, version: u32) -> Result<Option<Runnable>, versions::Error> {
         let snapshot = self.load();
-        if let Some(deployed) = snapshot.flow(flow_id).filter(|flow| flow.version == version) {
+        let deployed = snapshot.flow(flow_id);
+        if let Some(deployed) = deployed.filter(|flow| flow.version == version) {
             return snapshot.runnable(deployed);
         }
+        let removed = match deployed {
+            Some(deployed) => deployed.removed.clone(),
+            None => {
+                self.shared.versions.refuse_deleted(flow_id).await?;
+                CancellationToken::new()
+            }
+        };
         Ok(self.shared.versions.get(flow_id, version).await?.and_then(|flow| {
             let environment = Arc::clone(snapshot.environment(&flow.environment_id)?);
-            Some(Runnable { flow, environment })
+            Some(Runnable { flow, environment, removed })
         }))
     }
 

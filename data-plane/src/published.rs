@@ -131,6 +131,7 @@ fn runnable(snapshot: &Snapshot, target: &Target) -> Result<Runnable, Refusal> {
         Some(flow) => Ok(Runnable {
             flow: flow.ready().map_err(|error| receive::not_ready(&error))?,
             environment: target.environment.clone(),
+            removed: flow.removed.clone(),
         }),
         None => Err(Refusal::unavailable("the flow of this API is not deployed", std::time::Duration::from_secs(5))),
     }

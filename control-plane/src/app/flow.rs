@@ -2,6 +2,7 @@
 
 mod definition;
 mod deploy;
+mod end;
 mod names;
 mod poll;
 mod run;
@@ -163,7 +164,7 @@ pub async fn update(
     change.commit(details(flow, &names)?).await
 }
 
-/// Takes a flow out of service. Its messages and versions stay.
+/// Takes a flow out of service, and ends its messages that wait. What has ended stays, and so do its versions.
 pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let flow = existing(change.db(), caller, id).await?;
@@ -175,8 +176,13 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
         schedule::delete_of_flow(change.db(), id).await?;
         change.remove(Kind::Flow, id.as_str()).await?;
         change.urgent();
+        end::mark(app, id).await?;
     }
-    change.commit(()).await
+    let changed = change.commit(()).await?;
+    if flow.version > 0 {
+        end::end_messages(app, id).await?;
+    }
+    Ok(changed)
 }
 
 /// Checks a definition without keeping it.

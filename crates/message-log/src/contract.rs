@@ -84,6 +84,7 @@ macro_rules! message_log_contract {
             retries_nothing_but_a_dead_letter
             discards_what_waits_and_nothing_that_runs
             replays_as_a_new_message
+            ends_what_waits_of_a_deleted_flow_and_leaves_the_rest_to_its_holders
             streams_every_change_in_order
             shows_a_message_as_it_stood_at_each_event
             resumes_a_stream_after_a_reopening

@@ -36,7 +36,7 @@ pub use lease::{Claim, Claimed, Lease, Room, Step, Waiting};
 pub use list::{Cursor, Filter, MessagePage, Position};
 pub use log::{MessageLog, Stats};
 pub use message::{Content, Message, Tenant};
-pub use plan::SavedPlan;
+pub use plan::{FlowEnd, SavedPlan};
 pub use poll::{Poll, PollClaim, PollClaimed, PollEnded, PollStanding, SeenRecord};
 pub use quota::{Ask, Exchange, Exchanged, Gain, KeyUsage, Quotas};
 pub use settle::{Outcome, Settled, Settlement, StepCheckpoint};

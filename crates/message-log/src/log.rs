@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
+use kanat_model::message::Failure;
 use tokio::sync::watch;
 
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, Message, MessagePage, NewMessage, Poll,
-    PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint,
-    Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage, NewMessage,
+    Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement,
+    StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -105,6 +106,10 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
 
     /// A dead letter, or a message that waits, needs no delivery any more.
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error>;
+
+    /// Ends the messages of a flow that wait (`received`, `retrying`, `held`) as discarded with `failure`, as many as fit
+    /// into one transaction. Messages that a node holds are left to that node.
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error>;
 
     /// Events in their order. Reads a bounded stretch of the log at a time.
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error>;

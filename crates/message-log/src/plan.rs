@@ -10,3 +10,27 @@ pub struct SavedPlan {
     pub version: u32,
     pub body: Bytes,
 }
+
+impl SavedPlan {
+    /// The version under which the end of a flow is saved. It is greater than that of any plan.
+    pub const END: u32 = u32::MAX;
+
+    /// The mark of a flow that is deleted: its messages are not to be run under any plan.
+    pub fn end(flow_id: FlowId) -> Self {
+        Self { flow_id, version: Self::END, body: Bytes::new() }
+    }
+}
+
+/// How far the messages of a deleted flow have come to their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowEnd {
+    /// Every message has ended.
+    Complete,
+    /// More of them wait: the call has ended as many as one transaction takes.
+    Partial,
+    /// Those that are left are held by nodes.
+    Held,
+}
+
+/// Messages that one transaction ends.
+pub(crate) const END_BATCH: usize = 500;

@@ -10,6 +10,7 @@ mod change;
 mod claim;
 mod day;
 mod doubt;
+mod end;
 mod events;
 mod failure;
 mod keys;
@@ -49,6 +50,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
+use kanat_model::message::Failure;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -70,9 +72,9 @@ use self::way::Way;
 use self::writer::{Connector, Context, Writer};
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
-    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan,
-    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd, KeyUsage,
+    Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas,
+    SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// Longest that a round of retention may take: many transactions, with pauses between them.
@@ -342,6 +344,15 @@ impl MessageLog for PostgresLog {
             .await?;
         self.context.shared.happened(shared::Change::Claimable);
         Ok(())
+    }
+
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
+        let workers = self.workers.current();
+        let end = self.ask(end::end_flow(&workers, self.space(), flow_id, failure), identity).await?;
+        if end == FlowEnd::Partial {
+            self.context.shared.happened(shared::Change::Events);
+        }
+        Ok(end)
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {

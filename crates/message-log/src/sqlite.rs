@@ -4,6 +4,7 @@ mod append;
 mod change;
 mod checkpoint;
 mod claim;
+mod end;
 mod events;
 mod failure;
 mod inbox;
@@ -42,6 +43,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
+use kanat_model::message::Failure;
 use rusqlite::Connection;
 use sqlx::SqlitePool;
 use tokio::sync::{Mutex, watch};
@@ -59,9 +61,9 @@ use self::syncs::Syncs;
 use self::writer::Writer;
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, KeyUsage, Message,
-    MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan,
-    SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd, KeyUsage,
+    Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas,
+    SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -286,6 +288,19 @@ impl MessageLog for SqliteLog {
 
     async fn discard(&self, tenant: &Tenant, id: &MessageId) -> Result<(), Error> {
         self.done(Work::Discard { tenant: tenant.clone(), id: id.clone() }).await
+    }
+
+    async fn end_flow(&self, flow_id: &FlowId, failure: &Failure) -> Result<FlowEnd, Error> {
+        let work = Work::EndFlow { flow_id: flow_id.clone(), failure: failure.clone() };
+        let ended = match self.queue.submit(work).await? {
+            Effect::Count(ended) => ended,
+            other => return Err(unexpected(&other)),
+        };
+        Ok(match ended {
+            0 if end::is_unfinished(self.tables().await?, flow_id).await? => FlowEnd::Held,
+            0 => FlowEnd::Complete,
+            _ => FlowEnd::Partial,
+        })
     }
 
     async fn events(&self, query: &EventQuery) -> Result<EventPage, Error> {

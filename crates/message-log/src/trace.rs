@@ -24,6 +24,23 @@ pub struct TraceRecord {
     pub attempt: u32,
 }
 
+impl TraceRecord {
+    /// The end of a message that needs no delivery; `name` says by whose decision.
+    pub(crate) fn discarded(at: Timestamp, name: &str, attempt: u32) -> Self {
+        Self {
+            at,
+            stage: "discarded".to_owned(),
+            name: name.to_owned(),
+            status: "ok".to_owned(),
+            duration_ms: 0,
+            request: None,
+            response: None,
+            error: None,
+            attempt,
+        }
+    }
+}
+
 /// Records as the tables have them: JSON, and nothing when there are none.
 pub(crate) fn text(records: &[TraceRecord]) -> Result<Option<String>, Error> {
     if records.is_empty() {

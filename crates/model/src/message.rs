@@ -34,7 +34,7 @@ pub enum Status {
     Filtered,
     /// Given up; a person may retry, replay or discard it.
     DeadLetter,
-    /// A person said that it needs no delivery.
+    /// It needs no delivery: a person said so, or its flow was deleted.
     Discarded,
 }
 
@@ -127,6 +127,8 @@ pub enum ErrorKind {
     /// The plan cannot run: an instance or a table that it names is gone; final.
     Configuration,
     Adapter,
+    /// The flow was deleted while the message waited; final.
+    FlowDeleted,
 }
 
 texts!(ErrorKind {
@@ -139,6 +141,7 @@ texts!(ErrorKind {
     Rejected = "rejected",
     Configuration = "configuration",
     Adapter = "adapter",
+    FlowDeleted = "flow_deleted",
 });
 
 /// Why an attempt or a message failed.
@@ -150,6 +153,17 @@ pub struct Failure {
     pub field: Option<String>,
     /// The expression, for a mapping error.
     pub expression: Option<String>,
+}
+
+impl Failure {
+    /// The text of [`Failure::flow_deleted`].
+    pub const FLOW_DELETED: &str = "the flow was deleted before the message was delivered";
+
+    /// The end of a message whose flow was deleted while it waited.
+    pub fn flow_deleted() -> Self {
+        let message = Self::FLOW_DELETED.to_owned();
+        Self { kind: ErrorKind::FlowDeleted, message, field: None, expression: None }
+    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
         | ErrorKind::Egress
         | ErrorKind::Rejected
         | ErrorKind::Configuration
-        | ErrorKind::Adapter => false,
+        | ErrorKind::Adapter
+        | ErrorKind::FlowDeleted => false,
     }
 }
 

@@ -46,6 +46,15 @@ struct Memory {
     served: Vec<EnvironmentId>,
 }
 
+/// How a message ends that is not run.
+struct Ending {
+    outcome: Outcome,
+    kind: ErrorKind,
+    stage: &'static str,
+    name: &'static str,
+    status: &'static str,
+}
+
 /// What a look at the log came to.
 struct Look {
     claimed: usize,
@@ -164,6 +173,7 @@ impl Pipeline {
                 self.finish(Ended::undone(claimed.lease, hold, claimed.due_at));
             }
             Ok(None) => self.give_up(claimed, hold, "the version of the flow that it was accepted under is not known"),
+            Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
                 let due = Timestamp::now().after(FULL_PAUSE);
@@ -187,21 +197,44 @@ impl Pipeline {
 
     /// A message that cannot run at all becomes a dead letter that says why.
     fn give_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, message: &str) {
+        let ending = Ending {
+            outcome: Outcome::DeadLetter,
+            kind: ErrorKind::Configuration,
+            stage: "dead_lettered",
+            name: "plan",
+            status: "failed",
+        };
+        self.end(claimed, hold, &ending, message);
+    }
+
+    /// A message of a deleted flow needs no delivery.
+    fn discard(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>) {
+        let ending = Ending {
+            outcome: Outcome::Discarded,
+            kind: ErrorKind::FlowDeleted,
+            stage: "discarded",
+            name: "flow",
+            status: "ok",
+        };
+        self.end(claimed, hold, &ending, Failure::FLOW_DELETED);
+    }
+
+    /// Ends a claimed message without an attempt.
+    fn end(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, ending: &Ending, message: &str) {
         let number = claimed.attempts.saturating_add(1);
-        let failure =
-            Failure { kind: ErrorKind::Configuration, message: message.to_owned(), field: None, expression: None };
+        let failure = Failure { kind: ending.kind, message: message.to_owned(), field: None, expression: None };
         let record = TraceRecord {
             at: Timestamp::now(),
-            stage: "dead_lettered".to_owned(),
-            name: "plan".to_owned(),
-            status: "failed".to_owned(),
+            stage: ending.stage.to_owned(),
+            name: ending.name.to_owned(),
+            status: ending.status.to_owned(),
             duration_ms: 0,
             request: None,
             response: None,
             error: Some(message.to_owned()),
             attempt: number,
         };
-        let (outcome, trace) = (Outcome::DeadLetter, vec![record]);
+        let (outcome, trace) = (ending.outcome, vec![record]);
         let attempt = Attempt { number, outcome, output: None, failure: Some(failure), trace, answered: None };
         let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at));
         let settlement = attempt.settlement(claimed.lease);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kanat_message_log::{Lease, Outcome, Settlement};
+use kanat_message_log::{Lease, Outcome, Settlement, TraceRecord};
 use kanat_model::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +49,24 @@ impl Job {
         let tally = Some(Tally::new(&self.runnable.flow.counts, self.work.received_at));
         let told = self.reply.map(|reply| reply.tell).zip(attempt.answered.take());
         Ended { settlement: attempt.settlement(self.lease), hold: self.hold, slot: Some(self.slot), tally, told }
+    }
+
+    /// Given back out of an attempt that was broken off because the flow was taken out of service.
+    pub(super) fn broken_off(self: Box<Self>, at: Timestamp) -> Ended {
+        let record = TraceRecord {
+            at,
+            stage: "delivery".to_owned(),
+            name: "flow".to_owned(),
+            status: "failed".to_owned(),
+            duration_ms: 0,
+            request: None,
+            response: None,
+            error: Some("the attempt was broken off, because the flow was taken out of service".to_owned()),
+            attempt: self.work.attempt(),
+        };
+        let mut ended = self.given_back(at);
+        ended.settlement.trace = vec![record];
+        ended
     }
 
     pub(super) fn given_back(self: Box<Self>, due: Timestamp) -> Ended {

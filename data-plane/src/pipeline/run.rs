@@ -18,6 +18,8 @@ use crate::plans::{Environment, Flow};
 enum Broken {
     /// Nobody waits for it any more.
     Late,
+    /// Its flow was taken out of service.
+    Removed,
     Panicked,
 }
 
@@ -66,6 +68,11 @@ impl Pipeline {
         if snapshot.flow(&job.runnable.flow.id).is_some_and(|flow| flow.paused) {
             return Some(job.given_back(Timestamp::now()));
         }
+        let removed = job.runnable.removed.clone();
+        if removed.is_cancelled() {
+            // Whether the flow is deleted is told by the log, to whoever claims the message.
+            return Some(job.given_back(Timestamp::now()));
+        }
         // The job may have waited, and its connector's secrets may have been replaced meanwhile.
         let environment = snapshot.environment(&job.runnable.flow.environment_id);
         let environment = Arc::clone(environment.unwrap_or(&job.runnable.environment));
@@ -83,6 +90,7 @@ impl Pipeline {
             tokio::select! {
                 biased;
                 () = hold.lost().cancelled() => return None,
+                () = removed.cancelled() => Err(Broken::Removed),
                 () = late => Err(Broken::Late),
                 attempt = attempt => attempt.map_err(|_| Broken::Panicked),
             }
@@ -90,6 +98,7 @@ impl Pipeline {
         let attempt = match attempt {
             Ok(Some(attempt)) => attempt,
             Ok(None) => return None,
+            Err(Broken::Removed) => return Some(job.broken_off(Timestamp::now())),
             Err(Broken::Late) => delivery::late(&job.work),
             Err(Broken::Panicked) => {
                 tracing::error!(message.id = %job.work.id, flow.id = %job.runnable.flow.id, "a message broke its run");

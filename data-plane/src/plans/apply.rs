@@ -188,7 +188,13 @@ impl Applied {
         }
     }
 
-    fn accept(&mut self, Upsert { resource, change }: Upsert, compiled: Compiled) {
+    fn accept(&mut self, Upsert { resource, change }: Upsert, mut compiled: Compiled) {
+        let former = self.environment.resources.get(&resource.id).and_then(|held| held.compiled.flow());
+        if let (Compiled::Flow(flow), Some(former)) = (&mut compiled, former)
+            && let Some(flow) = Arc::get_mut(flow)
+        {
+            flow.succeed(former);
+        }
         let hash = Hash::of(&resource.body);
         self.put(&compiled);
         let after = compiled.flow().cloned();

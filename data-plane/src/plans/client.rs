@@ -140,6 +140,10 @@ impl Client {
         let former = snapshot.environment(&environment.id).filter(|former| former.epoch == environment.epoch);
         let generation = former.map_or(0, |former| former.generation);
         self.plans.replace(snapshot.with(environment.clone(), flows));
+        // What runs flows that are gone ends, now that nothing new begins.
+        for gone in flows.iter().filter(|change| change.after.is_none()).filter_map(|change| change.before.as_ref()) {
+            gone.removed.cancel();
+        }
         let unsaved = Environment { generation, ..environment.clone() };
         let saved = self.on_disk(move |disk| disk.save(&environment, &accepted)).await?;
         if saved.is_err() {

@@ -14,6 +14,7 @@ use kanat_proto::plan::v1::trigger::Kind as Trigger;
 use kanat_proto::plan::v1::{FlowPlan, WebhookToken};
 use kanat_telemetry::metrics;
 use prost::{DecodeError, Message};
+use tokio_util::sync::CancellationToken;
 
 use super::versions;
 
@@ -35,6 +36,8 @@ pub struct Deployed {
     at_hand: ArcSwapOption<Flow>,
     /// Since it was last looked whether it still is.
     used: AtomicBool,
+    /// Cancelled when the flow is taken out of service; shared with every other version.
+    pub removed: CancellationToken,
 }
 
 /// What opens a webhook.
@@ -78,6 +81,7 @@ impl Deployed {
             counts,
             at_hand: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
+            removed: CancellationToken::new(),
         })
     }
 
@@ -101,6 +105,11 @@ impl Deployed {
         let flow = Arc::new(flow);
         self.at_hand.store(Some(Arc::clone(&flow)));
         Ok(flow)
+    }
+
+    /// Takes the place of a former version of the flow.
+    pub(super) fn succeed(&mut self, former: &Self) {
+        self.removed = former.removed.clone();
     }
 
     /// Lets go of what runs it, unless it was used since the last call.

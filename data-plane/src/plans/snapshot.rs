@@ -59,7 +59,8 @@ impl Snapshot {
     /// As of [`Deployed::ready`].
     pub fn runnable(&self, flow: &Deployed) -> Result<Option<Runnable>, versions::Error> {
         let Some(environment) = self.environment(&flow.environment_id) else { return Ok(None) };
-        Ok(Some(Runnable { flow: flow.ready()?, environment: Arc::clone(environment) }))
+        let environment = Arc::clone(environment);
+        Ok(Some(Runnable { flow: flow.ready()?, environment, removed: flow.removed.clone() }))
     }
 
     /// The environment whose published APIs a request to this host, as it names it, is for.

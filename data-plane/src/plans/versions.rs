@@ -23,6 +23,8 @@ const BATCH: usize = 500;
 pub enum Error {
     #[error("the message log neither keeps nor gives versions of flows: {0}")]
     Log(#[from] kanat_message_log::Error),
+    #[error("flow {0} was deleted")]
+    Deleted(FlowId),
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
     #[error("version {version} of flow {flow_id} cannot run on this build: {source}")]
@@ -59,6 +61,14 @@ impl Versions {
         let flow = Arc::new(flow);
         self.lock().keep(flow_id, version, Arc::clone(&flow));
         Ok(Some(flow))
+    }
+
+    /// Errors when the flow is deleted or the log cannot be read.
+    pub async fn refuse_deleted(&self, flow_id: &FlowId) -> Result<(), Error> {
+        match self.log.plan(flow_id, SavedPlan::END).await? {
+            Some(_) => Err(Error::Deleted(flow_id.clone())),
+            None => Ok(()),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, AtHand> {

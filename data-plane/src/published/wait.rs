@@ -99,7 +99,9 @@ pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
         ErrorKind::Timeout => "a system behind this API did not answer in time",
         ErrorKind::Status => "a system behind this API answered with an error",
         ErrorKind::Rejected => "a step of the flow failed",
-        ErrorKind::Configuration | ErrorKind::Credentials | ErrorKind::Adapter => "the flow could not be run",
+        ErrorKind::Configuration | ErrorKind::Credentials | ErrorKind::Adapter | ErrorKind::FlowDeleted => {
+            "the flow could not be run"
+        }
     };
     Refusal::new(StatusCode::BAD_GATEWAY, message).with_members(member(id))
 }

@@ -1,6 +1,8 @@
 //! `DELETE /flows/{id}`: out of service; messages stay readable.
 
-use kanat_tests::{FakeTarget, TestApp};
+use kanat_tests::split::Split;
+use kanat_tests::target::{Reply, status};
+use kanat_tests::{FakeTarget, Rest, TestApp};
 use serde_json::json;
 
 use crate::webhook::passthrough;
@@ -19,4 +21,86 @@ async fn a_deleted_flow_takes_no_messages_and_frees_its_name() {
     app.api.delete(&format!("/api/v1/flows/{id}")).await.expect_error(404, "NOT_FOUND");
     assert_eq!(app.api.message(&message).await["status"], "delivered");
     app.api.flow(&passthrough("gone")).await;
+}
+
+#[tokio::test]
+async fn what_a_deleted_flow_held_is_discarded_and_never_sent() {
+    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let messages = deleted_with_messages_waiting(&app.api, &app.base, &target).await;
+    app.kill().await;
+    app.restart().await;
+    nothing_is_sent(&app.api, &app.base, &target).await;
+    for message in &messages {
+        assert_eq!(app.api.message(message).await["status"], "discarded");
+    }
+}
+
+#[tokio::test]
+async fn what_a_deleted_flow_held_is_discarded_by_several_nodes_on_postgres() {
+    let (split, target) = (Split::new(), FakeTarget::start().await);
+    let control = split.control_plane("control").await;
+    let nodes = [split.node("a", &[&control]).await, split.node("b", &[&control]).await];
+    control.api.http_instance("erp", &target.url()).await;
+    deleted_with_messages_waiting(&control.api, &nodes[0].base, &target).await;
+    nothing_is_sent(&control.api, &nodes[1].base, &target).await;
+}
+
+/// Deletes a flow that has three messages held and one that waits for its retry; they have ended when it is answered.
+async fn deleted_with_messages_waiting(api: &Rest, node: &str, target: &FakeTarget) -> Vec<String> {
+    let failing = FakeTarget::scripted(|_, _| status(503)).await;
+    api.http_instance("failing", &failing.url()).await;
+    let retrying = passthrough("retrying").replace("connector: erp", "connector: failing");
+    let retrying = format!("{retrying}on_error:\n  retry: 3x fixed(1h)\n");
+    let (waits, waits_url) = api.deployed(&retrying).await;
+    let waiting = api.webhook(&on(node, &waits_url), &json!({})).await;
+    api.message_becomes(&waiting, "retrying").await;
+    let (flow, url) = api.deployed(&passthrough("held")).await;
+    api.post(&format!("/api/v1/flows/{flow}/pause"), &json!({})).await.expect(200);
+    let mut messages = Vec::new();
+    for n in 0..3 {
+        messages.push(api.webhook(&on(node, &url), &json!({ "n": n })).await);
+    }
+    messages.push(waiting);
+    for flow in [flow, waits] {
+        let deleted = api.delete(&format!("/api/v1/flows/{flow}")).await;
+        assert_eq!((deleted.status, deleted.header("x-config-applied")), (204, ""), "{}", deleted.text);
+    }
+    for message in &messages {
+        let found = api.message(message).await;
+        assert_eq!((&found["status"], &found["error"]["kind"]), (&json!("discarded"), &json!("flow_deleted")));
+        assert_eq!(found["trace"].as_array().unwrap().last().unwrap()["stage"], "discarded");
+    }
+    assert_eq!(failing.received().len(), 1);
+    assert_eq!(target.received().len(), 0);
+    messages
+}
+
+/// A later message of another flow to the same target is all that comes there.
+async fn nothing_is_sent(api: &Rest, node: &str, target: &FakeTarget) {
+    let (_, url) = api.deployed(&passthrough("later")).await;
+    let later = api.webhook(&on(node, &url), &json!({ "later": true })).await;
+    api.message_becomes(&later, "delivered").await;
+    assert_eq!(target.received().len(), 1);
+}
+
+/// The webhook's address on this node.
+fn on(node: &str, url: &str) -> String {
+    format!("{node}/webhooks/receive/{}", url.rsplit('/').next().unwrap())
+}
+
+#[tokio::test]
+async fn an_attempt_under_way_ends_with_its_flow() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| Reply::Hang).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, url) = app.api.deployed(&passthrough("under-way")).await;
+    let message = app.api.webhook(&url, &json!({})).await;
+    target.arrivals(1).await;
+    app.api.delete(&format!("/api/v1/flows/{flow}")).await.expect(204);
+    let found = app.api.message(&message).await;
+    assert_eq!((&found["status"], &found["error"]["kind"]), (&json!("discarded"), &json!("flow_deleted")));
+    let stages: Vec<_> = found["trace"].as_array().unwrap().iter().map(|record| record["stage"].clone()).collect();
+    assert!(stages.ends_with(&[json!("delivery"), json!("discarded")]), "{stages:?}");
+    assert_eq!(target.received().len(), 1);
 }

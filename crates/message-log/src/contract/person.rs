@@ -1,12 +1,12 @@
 //! Promises about what a person does to a message.
 
 use kanat_model::id::{FlowId, MessageId};
-use kanat_model::message::{Status, Trigger};
+use kanat_model::message::{ErrorKind, Failure, Status, Trigger};
 use kanat_model::{Code, Timestamp};
 
 use super::Harness;
-use super::subject::{LONG, Subject, failure, message, tenant};
-use crate::{Appended, Error, NewMessage, Outcome, Settled};
+use super::subject::{LONG, Subject, failure, message, ordered, tenant};
+use crate::{Appended, Error, FlowEnd, NewMessage, Outcome, Place, Settled};
 
 pub async fn retries_a_dead_letter_with_as_many_attempts_again(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -81,6 +81,51 @@ pub async fn discards_what_waits_and_nothing_that_runs(harness: &dyn Harness) {
     let running = subject.lease(message(&flow)).await;
     assert!(matches!(subject.log.discard(&tenant(), &running.message_id).await, Err(Error::State(_))));
     subject.deliver(&running).await;
+    subject.close().await;
+}
+
+pub async fn ends_what_waits_of_a_deleted_flow_and_leaves_the_rest_to_its_holders(harness: &dyn Harness) {
+    let (flow, other) = (FlowId::generate(), FlowId::generate());
+    let subject = Subject::open(harness).await;
+    let reason = Failure {
+        kind: ErrorKind::FlowDeleted,
+        message: "the flow was deleted".to_owned(),
+        field: None,
+        expression: None,
+    };
+    let mut waiting = Vec::new();
+    for place in [Place::Queued, Place::Held] {
+        let sent = NewMessage { place, ..message(&flow) };
+        waiting.push(sent.id.clone());
+        subject.append(sent).await;
+    }
+    for sent in [ordered(&flow, "a"), ordered(&flow, "a")] {
+        waiting.push(sent.id.clone());
+        subject.append(sent).await;
+    }
+    let lease = subject.lease(message(&flow)).await;
+    waiting.push(lease.message_id.clone());
+    let due = Timestamp::now().after(LONG);
+    assert_eq!(subject.settle(&lease, 1, Outcome::Retry { due }).await, Settled::Done);
+    let running = subject.lease(message(&flow)).await;
+    let untouched = message(&other);
+    let untouched_id = untouched.id.clone();
+    subject.append(untouched).await;
+
+    let end = async || subject.log.end_flow(&flow, &reason).await.expect("the log writes");
+    assert_eq!(end().await, FlowEnd::Partial);
+    assert_eq!(end().await, FlowEnd::Held);
+    for id in &waiting {
+        let found = subject.get(id).await;
+        assert_eq!((found.status, found.next_attempt_at), (Status::Discarded, None));
+        assert_eq!(found.error.as_ref(), Some(&reason));
+        assert!(found.completed_at.is_some());
+        assert_eq!(subject.trace(id).await.last().map(|record| record.stage.clone()), Some("discarded".to_owned()));
+    }
+    assert!(subject.claim(10, &[&flow]).await.is_empty());
+    assert_eq!(subject.get(&untouched_id).await.status, Status::Received);
+    subject.deliver(&running).await;
+    assert_eq!(end().await, FlowEnd::Complete);
     subject.close().await;
 }
 

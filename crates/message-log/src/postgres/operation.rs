@@ -163,6 +163,12 @@ impl Change {
         Self { due_at: Some(at), ..Self::of(lease, at, None, nobody()) }
     }
 
+    /// A message that waited and needs no delivery.
+    pub fn discarding(lease: Lease, at: Timestamp, failure: Failure, trace: Option<String>) -> Self {
+        let error = Problem::Set(failure);
+        Self { error, trace, ..Self::of(lease, at, Some(Status::Discarded), nobody()) }
+    }
+
     /// A change of hands, on the ground of the hold that `found` shows.
     pub fn claiming(found: &Claimed, owner: &BootId, at: Timestamp) -> Self {
         Self { due_at: Some(at), ..Self::of(found.lease.clone(), at, Some(Status::Processing), owner.clone()) }

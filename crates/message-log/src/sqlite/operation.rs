@@ -39,6 +39,10 @@ pub(super) enum Work {
         tenant: Tenant,
         id: MessageId,
     },
+    EndFlow {
+        flow_id: FlowId,
+        failure: Failure,
+    },
     OpenLease {
         owner: BootId,
         node: NodeId,
@@ -184,6 +188,7 @@ impl Work {
             | Self::ForgetPoll(_)
             | Self::Retry { .. }
             | Self::Discard { .. }
+            | Self::EndFlow { .. }
             | Self::OpenLease { .. }
             | Self::RenewLease(_)
             | Self::HandBack(_)

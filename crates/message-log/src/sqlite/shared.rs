@@ -133,6 +133,7 @@ impl Work {
             Self::Retry { .. } | Self::Discard { .. } | Self::OpenLease { .. } | Self::HandBack(_) => true,
             Self::Checkpoint(_)
             | Self::Claim(_)
+            | Self::EndFlow { .. }
             | Self::RenewLease(_)
             | Self::SavePlans(_)
             | Self::ClaimPoll(_)

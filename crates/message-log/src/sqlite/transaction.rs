@@ -7,7 +7,7 @@ use rusqlite::{Connection, Params};
 use super::intake::Unfolded;
 use super::operation::{Effect, Operation, Work};
 use super::statements::Statements;
-use super::{append, change, lease, person, plan, poll, quota, retain, step, tried};
+use super::{append, change, end, lease, person, plan, poll, quota, retain, step, tried};
 use crate::{Lease, NewMessage, Settled};
 
 /// A transaction under way.
@@ -131,6 +131,7 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
         Work::AppendTried(rows) => tried::append(tx, rows),
         Work::Retry { tenant, id, flow_version } => person::retry(tx, tenant, id, *flow_version),
         Work::Discard { tenant, id } => person::discard(tx, tenant, id),
+        Work::EndFlow { flow_id, failure } => end::end_flow(tx, flow_id, failure),
         Work::OpenLease { owner, node, ttl_ms } => lease::open(tx, owner, node, *ttl_ms),
         Work::RenewLease(owner) => lease::renew(tx, owner),
         Work::HandBack(owner) => lease::hand_back(tx, owner),

@@ -1,0 +1,47 @@
+//! The end of a deleted flow: its messages that wait are discarded, and attempts under way end, before the deletion is
+//! answered.
+
+use std::time::Duration;
+
+use kanat_message_log::{FlowEnd, SavedPlan};
+use kanat_model::Error;
+use kanat_model::id::FlowId;
+use kanat_model::message::Failure;
+use tokio::time::{Instant, timeout};
+
+use crate::app::App;
+
+/// How long nodes are waited for that hold messages of the flow. They break their attempts off when they hear of it, and one
+/// that does not hear of it is a reason for a change to be pending.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// The longest time between looks at the log: what another process writes may wake nobody here.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Marks the flow as deleted in the log, so that no node runs its messages from former plans.
+pub(super) async fn mark(app: &App, id: &FlowId) -> Result<(), Error> {
+    Ok(app.log.save_plans(vec![SavedPlan::end(id.clone())]).await?)
+}
+
+/// Ends the messages of the flow, which is marked and out of service. Messages that a node holds for longer than
+/// [`WAIT`] are ended by whoever claims them next.
+pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<(), Error> {
+    let (failure, deadline) = (Failure::flow_deleted(), Instant::now() + WAIT);
+    let mut changed = app.log.changed();
+    loop {
+        // Before the look, so that no change after it goes unseen.
+        changed.borrow_and_update();
+        match app.log.end_flow(id, &failure).await? {
+            FlowEnd::Complete => return Ok(()),
+            FlowEnd::Partial => {}
+            FlowEnd::Held if Instant::now() >= deadline => {
+                tracing::warn!(flow.id = %id, "a node still holds messages of a deleted flow");
+                return Ok(());
+            }
+            FlowEnd::Held => {
+                // A log that is closing wakes nobody any more, and the next look says so.
+                let _ = timeout(LOOK, changed.changed()).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The end of a deleted flow: its messages that wait are discarded.
+
+use kanat_model::id::{BootId, FlowId, MessageId};
+use kanat_model::message::Failure;
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+
+use super::failure::outward;
+use super::operation::Change;
+use super::options::{LockSpace, PATIENCE};
+use super::text::text;
+use super::transaction::Transaction;
+use super::{begin, change, keys, row, sequence};
+use crate::plan::END_BATCH;
+use crate::trace::{self, TraceRecord};
+use crate::{Error, FlowEnd, Lease};
+
+/// Messages of a flow that nobody works on.
+pub(super) const WAITING: &str = "
+SELECT m.seq, m.id, m.token, m.attempts, m.ordering_key IS NOT NULL AS ordered FROM messages AS m
+WHERE m.flow_id = $1 AND m.status IN ('received', 'retrying', 'held') AND m.owner = '' LIMIT $2";
+
+/// Whether a flow has a message that has not ended.
+pub(super) const UNFINISHED: &str = "
+SELECT EXISTS (SELECT 1 FROM messages AS m
+               WHERE m.flow_id = $1 AND m.status IN ('received', 'processing', 'retrying', 'held'))";
+
+/// A message that is to be discarded.
+struct Found {
+    lease: Lease,
+    attempts: u32,
+}
+
+pub(super) async fn end_flow(
+    workers: &PgPool,
+    space: LockSpace,
+    flow_id: &FlowId,
+    failure: &Failure,
+) -> Result<FlowEnd, Error> {
+    let mut conn = begin::write(workers, PATIENCE).await.map_err(outward)?;
+    let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
+    let query = sqlx::query(WAITING).bind(text(flow_id.as_str())).bind(limit);
+    let rows = query.fetch_all(&mut *conn).await.map_err(outward)?;
+    let waiting = rows.iter().map(found).collect::<Result<Vec<_>, _>>().map_err(outward)?;
+    if waiting.is_empty() {
+        let unfinished = sqlx::query_scalar(UNFINISHED).bind(text(flow_id.as_str())).fetch_one(&mut *conn);
+        let held: bool = unfinished.await.map_err(outward)?;
+        return Ok(if held { FlowEnd::Held } else { FlowEnd::Complete });
+    }
+    let ordered = waiting.iter().filter(|found| found.lease.ordered).map(|found| found.lease.seq).collect();
+    keys::lock_order_of(&mut conn, space, ordered).await.map_err(outward)?;
+    let taken = sequence::take(&mut conn, space, waiting.len()).await.map_err(outward)?;
+    let mut tx = Transaction::new(&mut conn, taken);
+    let mut changes = Vec::with_capacity(waiting.len());
+    for found in waiting {
+        let trace = trace::text(&[TraceRecord::discarded(tx.now, "flow", found.attempts)])?;
+        changes.push(Change::discarding(found.lease, tx.now, failure.clone(), trace));
+    }
+    let changes: Vec<_> = changes.iter().enumerate().collect();
+    change::apply(&mut tx, &changes).await.map_err(outward)?;
+    conn.commit().await.map_err(outward)?;
+    Ok(FlowEnd::Partial)
+}
+
+fn found(row: &PgRow) -> Result<Found, sqlx::Error> {
+    let lease = Lease {
+        message_id: MessageId::new(row.try_get::<String, _>("id")?),
+        seq: row.try_get("seq")?,
+        owner: BootId::new(""),
+        token: row.try_get("token")?,
+        ordered: row.try_get("ordered")?,
+    };
+    Ok(Found { lease, attempts: row::whole(row, "attempts")? })
+}

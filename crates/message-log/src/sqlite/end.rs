@@ -1,0 +1,63 @@
+//! The end of a deleted flow: its messages that wait are discarded.
+
+use kanat_model::id::{BootId, FlowId, MessageId};
+use kanat_model::message::{Failure, Status};
+use rusqlite::{Row, params};
+use sqlx::SqlitePool;
+
+use super::change;
+use super::operation::{Change, Effect, Problem, nobody};
+use super::transaction::Transaction;
+use crate::plan::END_BATCH;
+use crate::trace::TraceRecord;
+use crate::{Error, trace};
+
+/// Messages of a flow that nobody works on.
+pub(super) const WAITING: &str = "
+SELECT seq, id, token, attempts, ordering_key IS NOT NULL FROM messages INDEXED BY messages_flow_status
+WHERE flow_id = ? AND status IN ('received', 'retrying', 'held') AND owner = '' LIMIT ?";
+
+/// Whether a flow has a message that has not ended.
+pub(super) const UNFINISHED: &str = "
+SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_flow_status
+               WHERE flow_id = ? AND status IN ('received', 'processing', 'retrying', 'held'))";
+
+/// Discards messages of the flow that wait; says how many.
+pub(super) fn end_flow(tx: &mut Transaction<'_, '_>, flow_id: &FlowId, failure: &Failure) -> rusqlite::Result<Effect> {
+    let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
+    let mut statement = tx.conn.prepare_cached(WAITING)?;
+    let found = statement.query_map(params![flow_id.as_str(), limit], |row| discarding(row, tx, failure))?;
+    let changes = found.collect::<rusqlite::Result<Vec<_>>>()?;
+    drop(statement);
+    let mut ended = 0;
+    for change in &changes {
+        ended += u64::from(change::apply(tx, change)?.is_some());
+    }
+    Ok(Effect::Count(ended))
+}
+
+/// Whether a flow has a message that has not ended.
+pub(super) async fn is_unfinished(reader: &SqlitePool, flow_id: &FlowId) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(UNFINISHED).bind(flow_id.as_str()).fetch_one(reader).await?)
+}
+
+fn discarding(row: &Row<'_>, tx: &Transaction<'_, '_>, failure: &Failure) -> rusqlite::Result<Change> {
+    let record = TraceRecord::discarded(tx.now, "flow", row.get(3)?);
+    let trace = trace::text(&[record]);
+    let trace = trace.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    Ok(Change {
+        message_id: MessageId::new(row.get::<_, String>(1)?),
+        seq: row.get(0)?,
+        from_owner: BootId::new(""),
+        from_token: row.get(2)?,
+        at: tx.now,
+        to_owner: nobody(),
+        status: Some(Status::Discarded),
+        attempts: None,
+        due_at: None,
+        error: Problem::Set(failure.clone()),
+        output: None,
+        trace,
+        ordered: row.get(4)?,
+    })
+}
