@@ -1,9 +1,10 @@
 //! A reader of pages, in a checkout and a home of its own, with a built `kanat` and two free ports.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -17,8 +18,14 @@ use crate::wait::{DEADLINE, until};
 /// The ports that pages name: the service's and the target's.
 const SHOWN_PORTS: [&str; 2] = ["8080", "9000"];
 
-/// Where the search for free ports begins: below those that systems give to connections, which no other test asks for.
-static NEXT_PORT: AtomicU16 = AtomicU16::new(21_000);
+/// Ports below those that systems give to connections, which no other test asks for.
+const PORTS: Range<u32> = 20_000..32_000;
+
+/// Number of ports that one process of tests is likely to ask for.
+const PORTS_A_PROCESS: u32 = 32;
+
+/// Number of ports that this process has looked at.
+static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 
 /// The longest that a block may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -166,9 +173,13 @@ fn checkout(folder: &Path) -> PathBuf {
     checkout
 }
 
+/// Another process of tests begins its search elsewhere.
 fn free_port() -> u16 {
     loop {
-        let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+        let number =
+            std::process::id().wrapping_mul(PORTS_A_PROCESS).wrapping_add(LOOKED_AT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + number % (PORTS.end - PORTS.start);
+        let port = u16::try_from(port).expect("the range is one of ports");
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }
