@@ -17,8 +17,7 @@ use crate::process::Server;
 pub use bare::serve;
 pub use kanat::set_up;
 pub use order::call;
-use table::Row;
-pub use table::Table;
+pub use table::{Row, Table};
 
 /// What is measured, and how often.
 pub struct Plan {
@@ -69,9 +68,14 @@ async fn compare(plan: &Plan, folder: &Path, connections: usize) -> Result<Vec<R
     rows.push(load(Table::HYPER, hyper, &order::call(None), connections, plan.length).await?);
     let whole = bare::start(folder, bare::Work::Whole).await?;
     rows.push(load(Table::WHOLE, whole, &order::call(Some(bare::KEY.to_owned())), connections, plan.length).await?);
-    let (kanat, key) = kanat::start(&plan.kanat, folder).await?;
-    rows.push(load(Table::OURS, kanat, &order::call(Some(key)), connections, plan.length).await?);
+    rows.push(ours(&plan.kanat, folder, connections, plan.length).await?);
     Ok(rows)
+}
+
+/// Figures of Kanat alone under the load, with its data in `folder`.
+pub async fn ours(binary: &Path, folder: &Path, connections: usize, length: Duration) -> Result<Row> {
+    let (kanat, key) = kanat::start(binary, folder).await?;
+    load(Table::OURS, kanat, &order::call(Some(key)), connections, length).await
 }
 
 /// One server under the load, from the first call to the last; then it is stopped.

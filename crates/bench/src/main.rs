@@ -1,4 +1,4 @@
-//! Measures a release build of Kanat on this machine's loopback, beside servers that do less on the same disk in the same
+//! Measures a `dist` build of Kanat on this machine's loopback, beside servers that do less on the same disk in the same
 //! run. Absolute figures belong to the machine; the ratios are what to compare.
 
 mod adapter;
@@ -15,6 +15,7 @@ mod machine;
 mod measure;
 mod order;
 mod page;
+mod pair;
 mod plan;
 mod plot;
 mod process;
@@ -36,7 +37,7 @@ use crate::plan::{Plan, Sizes};
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
 struct Arguments {
-    /// The binary to measure; a release build, where figures matter.
+    /// The binary to measure; a `dist` build, where figures matter.
     #[arg(long)]
     kanat: PathBuf,
     /// Only these measures, as in p1,p7; those that run together come together.
@@ -76,6 +77,8 @@ enum Role {
     Adapter,
     /// Measures published APIs alone, with one connection and with many, beside servers that do less.
     Api,
+    /// Measures a former build and the present one in turn, and fails when the present one takes more CPU time.
+    Pair(pair::Task),
     /// Counts the instructions of the hot paths, and fails when they are more than those that were committed.
     Instructions {
         /// The committed figures.
@@ -128,6 +131,7 @@ async fn run(arguments: Arguments) -> Result<()> {
             tokio::task::spawn_blocking(move || instructions::work::run(&task)).await?
         }
         Some(Role::Instructions { figures, write }) => instructions::check(&plan, figures, *write).await,
+        Some(Role::Pair(task)) => pair::measure(&plan, task).await,
         Some(Role::Adapter) => {
             print!("{}", adapter::measure(&arguments.kanat, plan.length).await?);
             Ok(())

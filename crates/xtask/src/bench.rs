@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: builds what is measured and what measures, and lets the latter write `docs/benchmarks.md`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::command::{self, cargo};
 use crate::{test, workspace};
@@ -11,48 +12,78 @@ use crate::{test, workspace};
 /// Crates that do what the mapping does: a workspace of its own, for they are many and large.
 const PEERS: &str = "benches/peers/Cargo.toml";
 
-/// The bare server of published APIs checks all with it, Kanat formats alone, and has it small.
-const BARE_JSONSCHEMA: &str = "profile.release.package.jsonschema.opt-level=3";
+/// The bare server of published APIs checks whole documents with this crate; Kanat checks only formats and builds it small.
+const BARE_JSONSCHEMA: &str = "profile.dist.package.jsonschema.opt-level=3";
 
 /// What the counts of instructions are held against.
 const INSTRUCTIONS: &str = "crates/bench/instructions.json";
 
-/// Runs `kanat-bench` with these options of its own. What is judged by time is a release build, and a whole run of it writes
-/// its page; a quick look, and the counting of instructions, take the build that the tests take. `--kanat` names another
-/// service to measure; what measures it is built all the same.
+/// Binaries of earlier commits, for `bench pair`.
+const KEPT: &str = "bench-former";
+
+/// Runs `kanat-bench` with these options of its own. Times are measured with the `dist` profile, and a whole run of it writes
+/// its page. A quick look and the counting of instructions take the build that the tests take, unless `--dist` asks for the
+/// optimised one. `--kanat` names another service to measure; the program that measures it is built all the same.
 pub fn run(options: &[String]) -> Result<()> {
     let has = |name: &str| options.iter().any(|option| option == name);
     let counts = has("instructions");
-    let build = if !has("--release") && (counts || has("--quick")) { "debug" } else { "release" };
+    let is_dist = has("--dist") || !(counts || has("--quick"));
     if counts {
         command::installed("valgrind", || command::works("valgrind", &["--version"]))?;
     }
-    if build == "release" {
+    if is_dist {
         if !has("--kanat") {
-            command::run(cargo(["build", "--release", "--locked", "--package", "kanat"]))?;
+            build_dist()?;
         }
-        let mut build = cargo(["build", "--release", "--locked", "--package", "kanat-bench"]);
+        let mut build = cargo(["build", "--profile", "dist", "--locked", "--package", "kanat-bench"]);
         build.args(["--config", BARE_JSONSCHEMA]);
         command::run(build)?;
     } else {
         test::build()?;
     }
-    let binaries = workspace::target_folder().join(build);
+    let binaries = workspace::target_folder().join(if is_dist { "dist" } else { "debug" });
     let mut bench = Command::new(binaries.join("kanat-bench"));
     if !has("--kanat") {
         bench.arg("--kanat").arg(binaries.join("kanat"));
     }
-    if build == "release" && measures_mappings(options) {
+    if is_dist && measures_mappings(options) {
         bench.arg("--peers").arg(build_peers()?);
     }
-    if build == "release" && is_whole(options) {
+    if is_dist && is_whole(options) {
         bench.arg("--write").arg(workspace::root().join("docs"));
     }
-    bench.args(options.iter().filter(|option| *option != "--release"));
+    bench.args(options.iter().filter(|option| !["--dist", "--keep"].contains(&option.as_str())).map(former));
     if counts {
         bench.arg("--figures").arg(workspace::root().join(INSTRUCTIONS));
     }
-    command::run(bench)
+    command::run(bench)?;
+    if has("--keep") { keep(&binaries.join("kanat")) } else { Ok(()) }
+}
+
+/// Builds the binary as packages have it.
+pub fn build_dist() -> Result<()> {
+    command::run(cargo(["build", "--profile", "dist", "--locked", "--package", "kanat"]))
+}
+
+/// Keeps the binary by the commit that it was built of, so that later commits can be measured beside it.
+fn keep(binary: &Path) -> Result<()> {
+    let mut commit = Command::new("git");
+    commit.args(["rev-parse", "--short", "HEAD"]).current_dir(workspace::root());
+    let place = kept(command::output(commit)?.trim());
+    std::fs::create_dir_all(place.parent().unwrap_or(Path::new(".")))?;
+    std::fs::copy(binary, &place).with_context(|| format!("cannot keep {}", place.display()))?;
+    println!("kept as {}", place.display());
+    Ok(())
+}
+
+fn kept(commit: &str) -> PathBuf {
+    workspace::target_folder().join(KEPT).join(commit)
+}
+
+/// The commit of a binary that was kept stands for its path.
+fn former(option: &String) -> OsString {
+    let path = kept(option);
+    if path.is_file() { path.into() } else { option.into() }
 }
 
 /// Their lock file follows what our own crates depend on, which changes without a look at it: so it is not held to.
@@ -66,7 +97,7 @@ fn build_peers() -> Result<PathBuf> {
 
 /// Whether all is measured: no part is named, and it is not a quick look.
 fn is_whole(options: &[String]) -> bool {
-    let parts = ["--only", "--quick", "--write", "--help", "-h", "api", "adapter", "instructions"];
+    let parts = ["--only", "--quick", "--write", "--help", "-h", "api", "adapter", "pair", "instructions"];
     !options.iter().any(|option| parts.iter().any(|part| option.split('=').next() == Some(*part)))
 }
 
@@ -86,7 +117,7 @@ mod tests {
     #[test]
     fn only_a_whole_run_writes_the_page() {
         assert!(is_whole(&options("")) && is_whole(&options("--rounds 3 --seconds 2")));
-        for part in ["--only p1", "--only=p1", "--quick", "api --rounds 3", "adapter", "--help"] {
+        for part in ["--only p1", "--only=p1", "--quick", "api --rounds 3", "adapter", "pair abc", "--help"] {
             assert!(!is_whole(&options(part)), "{part}");
         }
     }

@@ -4,6 +4,7 @@ mod bench;
 mod catalog;
 mod command;
 mod deny;
+mod full;
 mod lint;
 mod soak;
 mod test;
@@ -19,9 +20,13 @@ usage: cargo xtask <task>
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
+  full               everything that takes too long for every change; prints one table
   catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
-  bench [OPTION...]  measure the release binary beside bare servers, and write docs/benchmarks.md (--only p1,p7 chooses,
+  bench [OPTION...]  measure the dist binary beside bare servers, and write docs/benchmarks.md (--only p1,p7 chooses,
                      --quick only sees that it runs, --help lists the options)
+  bench pair BINARY  run BINARY, or the one kept of a commit, and the dist binary in turn; print the ratios of rate and of
+                     CPU time (--keep keeps the dist binary by its commit)
+  bench instructions count the instructions of the hot paths in the build of the tests (--dist: in the dist build)
 ";
 
 fn main() -> ExitCode {
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
         "lint" => lint::run(),
         "tidy" => tidy::run(),
         "soak" => soak::run(rest),
+        "full" => full::run(rest),
         "catalog" => catalog::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {

@@ -27,8 +27,11 @@ use tower::ServiceExt;
 
 use crate::{api, order};
 
-/// The one function that is counted.
+/// The function that is counted on the thread that serves.
 pub const COUNTED: &str = "kanat_bench::instructions::work::counted";
+
+/// The function that is counted on the log's writer thread.
+pub const WRITER: &str = "kanat_message_log::sqlite::writer::Writer::run";
 
 /// Times before those that are counted: they cost more than what follows.
 const FIRST: u64 = 20;
@@ -70,6 +73,14 @@ impl Work {
             Self::Mapping => "mapping",
             Self::Webhook => "webhook",
             Self::Call => "call",
+        }
+    }
+
+    /// Whether the message log has a part in it.
+    pub fn is_logged(self) -> bool {
+        match self {
+            Self::Mapping => false,
+            Self::Webhook | Self::Call => true,
         }
     }
 

@@ -36,7 +36,7 @@ pub async fn measure(plan: &Plan) -> Result<Vec<Finding>> {
         Finding::new(
             "P6",
             format!("idle CPU of a core, {flows} flows deployed"),
-            Goal::AtMost(0.5),
+            Goal::AtMost(0.25),
             median(shares),
             format!(
                 "over {} times {} s; {} MiB of memory",

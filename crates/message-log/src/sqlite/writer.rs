@@ -69,7 +69,9 @@ impl Writer {
         Self { checkpoints, inbox, shared, intake, readers: Vec::new(), last_seq, answered }
     }
 
-    /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file.
+    /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file. Profiles find the thread
+    /// by this function's name.
+    #[inline(never)]
     pub fn run(mut self, conn: Connection) {
         self.write_all(&Statements::new(&conn));
         maintenance::finish(conn, self.checkpoints.syncs());
