@@ -3,6 +3,7 @@
 mod definition;
 mod deploy;
 mod end;
+mod fields;
 mod names;
 mod poll;
 mod run;
@@ -100,8 +101,9 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
     let mut tx = app.store.begin().await?;
     flow::insert(&mut tx, &flow).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
     tx.commit().await?;
-    Ok(details_of(flow, &definition, &names))
+    Ok(details_of(flow, &definition, &names, warnings))
 }
 
 /// The environment's flows, newest first.
@@ -115,7 +117,7 @@ pub async fn get(app: &App, caller: &Caller, id: &FlowId) -> Result<Details, Err
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    details(flow, &names)
+    details(app, &mut tx, caller, flow, &names).await
 }
 
 /// Changes what the update names. What is deployed stays as it is, but for its name and whether it is paused.
@@ -161,7 +163,8 @@ pub async fn update(
         deploy::publish_again(&mut change, app, &flow).await?;
     }
     let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
-    change.commit(details(flow, &names)?).await
+    let details = details(app, change.db(), caller, flow, &names).await?;
+    change.commit(details).await
 }
 
 /// Takes a flow out of service, and ends its messages that wait. What has ended stays, and so do its versions.
@@ -192,7 +195,8 @@ pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<V
         Ok(definition) => {
             let mut tx = app.store.read().await?;
             let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-            Ok(Validated { errors: Vec::new(), warnings: kanat_flow::check_names(&definition, &names) })
+            let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
+            Ok(Validated { errors: Vec::new(), warnings })
         }
     }
 }
@@ -222,13 +226,19 @@ fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<(), Err
     Err(Error::precondition(format!("flow {:?} is called by published APIs: {callers}; {what}", flow.name)))
 }
 
-fn details(flow: Flow, names: &EnvironmentNames) -> Result<Details, Error> {
+async fn details(
+    app: &App,
+    db: &mut Db,
+    caller: &Caller,
+    flow: Flow,
+    names: &EnvironmentNames,
+) -> Result<Details, Error> {
     let definition = definition::parse(&flow.yaml_config)?;
-    Ok(details_of(flow, &definition, names))
+    let warnings = fields::warnings(app, db, caller, &definition, names).await?;
+    Ok(details_of(flow, &definition, names, warnings))
 }
 
-fn details_of(flow: Flow, definition: &Definition, names: &EnvironmentNames) -> Details {
-    let warnings = kanat_flow::check_names(definition, names);
+fn details_of(flow: Flow, definition: &Definition, names: &EnvironmentNames, warnings: Vec<Diagnostic>) -> Details {
     let plan = kanat_flow::compile(definition, names, identity(&flow)).ok();
     Details {
         config: kanat_flow::config_json(definition),

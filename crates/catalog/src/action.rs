@@ -143,6 +143,29 @@ impl Action {
         }
     }
 
+    /// Returns how closely its path is that of `segments`, the greater the closer: a literal segment before a param, and a
+    /// param of one segment before one that may hold slashes. `None` when it is another path.
+    pub(crate) fn closeness(&self, segments: &[&str]) -> Option<Vec<u8>> {
+        let template: Vec<&str> = self.path.trim_matches('/').split('/').collect();
+        let mut closeness = Vec::with_capacity(template.len());
+        for (at, own) in template.iter().enumerate() {
+            let given = *segments.get(at)?;
+            if own.starts_with("{+") {
+                // It takes all that is left, for nothing stands behind it in any path.
+                closeness.push(0);
+                return Some(closeness);
+            }
+            if own.contains('{') && !given.is_empty() {
+                closeness.push(1);
+            } else if *own == given {
+                closeness.push(2);
+            } else {
+                return None;
+            }
+        }
+        (segments.len() == template.len()).then_some(closeness)
+    }
+
     /// Why the provider refused, when an answer with a status of success says so in its body.
     pub fn refusal(&self, body: &[u8]) -> Option<String> {
         self.refusal.as_ref()?.told_by(body)

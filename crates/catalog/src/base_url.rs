@@ -70,8 +70,8 @@ fn join_plain(base: &Url, path: &str, query: Option<&str>) -> Url {
     url
 }
 
-/// `.` and `..` in every spelling that URL parsers take for them.
-fn is_dot_segment(segment: &str) -> bool {
+/// Returns whether a segment of a path is `.` or `..`, in any spelling that URL parsers take for them.
+pub fn is_dot_segment(segment: &str) -> bool {
     let plain = segment.to_ascii_lowercase().replace("%2e", ".");
     plain == "." || plain == ".."
 }

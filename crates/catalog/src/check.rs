@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::entry::Entry;
 use crate::redact::MASK;
 
+pub use crate::base_url::is_dot_segment;
 pub use crate::format::{header_name_fault, header_value_fault};
 
 impl Entry {

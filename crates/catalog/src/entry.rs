@@ -12,6 +12,9 @@ use crate::auth::Auth;
 use crate::config::{self, ConfigField, ConfigFile};
 use crate::schema::Schema;
 
+/// The field in which expressions find the access token of an instance with OAuth2.
+pub(crate) const ACCESS_TOKEN: &str = "access_token";
+
 /// A kind of connector: how its instances are configured and what they can do.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -154,6 +157,20 @@ impl Entry {
         self.refusal.as_ref()?.told_by(body)
     }
 
+    /// Returns the action that a call is one of by its method and its path under the base URL. Of several it is the one whose
+    /// path is the most specific.
+    pub fn action_of(&self, method: &str, path: &str) -> Option<&Action> {
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let of_method = self.actions.iter().filter(|action| action.method == method);
+        let matching = of_method.filter_map(|action| Some((action.closeness(&segments)?, action)));
+        matching.max_by(|(a, _), (b, _)| a.cmp(b)).map(|(_, action)| action)
+    }
+
+    /// Returns whether the provider tells of a refusal in the body of an answer of success.
+    pub(crate) fn refuses_in_answers(&self) -> bool {
+        self.refusal.is_some()
+    }
+
     /// The action with this slug.
     pub fn action(&self, slug: &str) -> Option<&Action> {
         self.actions.iter().find(|action| action.slug == slug)
@@ -162,6 +179,19 @@ impl Entry {
     /// The config field with this name.
     pub fn field(&self, name: &str) -> Option<&ConfigField> {
         self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl Entry {
+    /// Returns the names that `instance.<field>` may have: the config's fields, and the access token where there is one.
+    pub fn known_fields(&self) -> impl Iterator<Item = &str> {
+        let token = matches!(self.auth, Auth::OAuth2(_)).then_some(ACCESS_TOKEN);
+        self.fields.iter().map(|field| field.name.as_str()).chain(token)
+    }
+
+    /// Returns whether `instance.<field>` may have this name.
+    pub fn knows(&self, field: &str) -> bool {
+        self.known_fields().any(|known| known == field)
     }
 }
 

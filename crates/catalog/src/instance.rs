@@ -11,9 +11,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::action::Action;
 use crate::auth::Auth;
 use crate::base_url;
-use crate::entry::Entry;
+use crate::entry::{ACCESS_TOKEN, Entry};
 use crate::redact::is_secret_header;
 pub use token::AccessToken;
 
@@ -98,7 +99,7 @@ impl Instance {
     /// in its config as `access_token`.
     pub fn with_access_token(mut self, token: AccessToken) -> Result<Self, String> {
         let mut config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
-        config.insert("access_token".to_owned(), token.text.as_str().into());
+        config.insert(ACCESS_TOKEN.to_owned(), token.text.as_str().into());
         self.config_json = Value::Object(config).to_string().into_bytes().into();
         self.credentials = in_header(header::AUTHORIZATION, format!("Bearer {}", token.text))?.0;
         self.secrets.push(token.text.clone());
@@ -125,6 +126,16 @@ impl Instance {
     /// The config as a JSON object, secrets in the clear: what `instance` means in expressions.
     pub fn config_json(&self) -> &[u8] {
         &self.config_json
+    }
+
+    /// Returns whether the config holds a value of this name that is not empty. Reads the config anew: not for messages.
+    pub fn holds(&self, field: &str) -> bool {
+        let config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
+        match config.get(field) {
+            None | Some(Value::Null) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => true,
+        }
     }
 
     /// What every request goes under.
@@ -167,6 +178,16 @@ impl Instance {
     pub fn request_url(&self, endpoint: &str, now: Timestamp) -> Result<Url, String> {
         self.check_connected(now)?;
         base_url::join(&self.base_url, endpoint)
+    }
+
+    /// Returns the action whose rule says whether an answer of success is a refusal, for a call of this URL that no step
+    /// makes. `None` when the entry has no such rule, or the call is none of its actions.
+    pub fn action_with_rule(&self, method: &str, url: &Url) -> Option<&'static Action> {
+        if !self.entry.refuses_in_answers() {
+            return None;
+        }
+        let path = url.path().strip_prefix(self.base_path().trim_end_matches('/'))?;
+        self.entry.action_of(method, path)
     }
 
     /// Puts the instance's fixed headers and its credentials into a request. They replace headers of the same name; those

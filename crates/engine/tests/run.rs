@@ -247,6 +247,10 @@ fn instance_templates_render_secrets_and_never_nothing() {
     assert_eq!(render("{{ instance.token }}").as_deref(), Ok("s3cret"));
     assert_eq!(render("plain").as_deref(), Ok("plain"));
     assert_eq!(render("{{ instance.webhook_secret }}").unwrap_err().kind, ErrorKind::Configuration);
+    assert_eq!(render("pre-{{ instance.token }}").as_deref(), Ok("pre-s3cret"));
+    for part in ["pre-{{ instance.webhook_secret }}", "{{ instance.token }}{{ '' }}"] {
+        assert_eq!(render(part).unwrap_err().kind, ErrorKind::Configuration, "{part}");
+    }
     assert_eq!(render("{{ instance").unwrap_err().kind, ErrorKind::Configuration);
     assert!(render_instance_template("{{ instance.token }}", None, NOW).is_err());
 }

@@ -13,17 +13,21 @@ mod verify;
 
 use crate::definition::{Definition, Named, Referenced};
 use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position};
+use crate::fields::FieldUse;
 use crate::yaml;
 pub use response::parse_response;
 
 /// Reads a definition. Errors are all that is wrong with it by itself, at most [`MAX_DIAGNOSTICS`], in order of place.
 pub fn parse(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
     let (tree, diagnostics) = yaml::read(yaml);
-    let mut checker = Checker { diagnostics, references: Vec::new(), step_names: Vec::new(), any_step: false };
+    let mut checker =
+        Checker { diagnostics, references: Vec::new(), fields: Vec::new(), step_names: Vec::new(), any_step: false };
     let definition = tree.and_then(|tree| flow::definition(&mut checker, tree));
     let mut diagnostics = checker.diagnostics;
     match definition {
-        Some(definition) if diagnostics.is_empty() => Ok(Definition { references: checker.references, ..definition }),
+        Some(definition) if diagnostics.is_empty() => {
+            Ok(Definition { references: checker.references, fields: checker.fields, ..definition })
+        }
         Some(_) | None => {
             diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
             diagnostics.truncate(MAX_DIAGNOSTICS);
@@ -36,6 +40,7 @@ pub fn parse(yaml: &str) -> Result<Definition, Vec<Diagnostic>> {
 struct Checker {
     diagnostics: Vec<Diagnostic>,
     references: Vec<(Referenced, Named)>,
+    fields: Vec<FieldUse>,
     /// All steps of the flow, in order.
     step_names: Vec<String>,
     /// Whatever step an expression names is taken for one that ran before.

@@ -8,6 +8,7 @@ use kanat_catalog::redact::is_secret_header;
 use kanat_mapping::{Expression, JsonTemplate, Template};
 
 use crate::diagnostic::Position;
+use crate::fields::FieldUse;
 use crate::retry;
 use crate::schedule::CronExpression;
 use crate::yaml::Node;
@@ -41,6 +42,8 @@ pub struct Definition {
     pub retry: retry::Policy,
     /// Tables and adapters that its expressions name.
     pub(crate) references: Vec<(Referenced, Named)>,
+    /// Fields of connector instances that its expressions name.
+    pub(crate) fields: Vec<FieldUse>,
     /// All of it as it was written.
     pub(crate) tree: Node,
 }

@@ -10,6 +10,7 @@
 pub mod definition;
 pub mod diagnostic;
 pub mod duration;
+pub mod fields;
 pub mod graph;
 pub mod names;
 pub mod retry;
@@ -21,6 +22,7 @@ mod nearest;
 mod params;
 mod plan_json;
 mod response;
+mod webhook_key;
 mod yaml;
 
 pub use check::{parse, parse_response};
@@ -30,3 +32,4 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use names::{InstanceRef, Names, check_names};
 pub use plan_json::plan_json;
 pub use response::{Response, ResponseTexts};
+pub use webhook_key::webhook_key;

@@ -5,7 +5,7 @@ use kanat_catalog::{Action, Entry};
 use crate::definition::{Definition, Named, Referenced, Step};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::duration::quoted;
-use crate::{nearest, params};
+use crate::{fields, nearest, params};
 
 /// What an environment has.
 pub trait Names {
@@ -34,7 +34,7 @@ pub struct InstanceRef {
     pub entry: String,
 }
 
-/// What the definition names and the environment lacks, and literal params that their action does not take: warnings
+/// What the definition names and the environment or a catalog entry lacks, and literal params that their action does not take: warnings
 /// for a draft, which the caller makes errors at deploy.
 pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
     let mut faults: Vec<Diagnostic> = Vec::new();
@@ -52,6 +52,7 @@ pub fn check_names(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic
             Err(fault) => faults.push(fault),
         }
     }
+    faults.extend(fields::unknown_fields(definition, names));
     for (kind, named) in &definition.references {
         faults.extend(reference(*kind, named, names));
     }
@@ -120,6 +121,6 @@ fn missing(named: &Named, kind: &str, known: &[String]) -> Diagnostic {
     warning(named, format!("found the {kind} {}, which does not exist{near}", quoted(&named.name)))
 }
 
-fn warning(named: &Named, message: String) -> Diagnostic {
+pub(crate) fn warning(named: &Named, message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::error(named.at, &named.path, message) }
 }

@@ -8,6 +8,8 @@ pub struct References {
     /// Each root once, in order of first use. `trigger.body` and `trigger.payload` count as `source`.
     pub roots: Vec<Root>,
     pub steps: Vec<Reference>,
+    /// The fields of the connector instance that paths from `instance` begin with.
+    pub instance_fields: Vec<Reference>,
 }
 
 /// A name and where it stands, in bytes from the start of its text.
@@ -61,6 +63,7 @@ impl References {
         self.tables.extend_from_slice(&other.tables);
         self.adapters.extend_from_slice(&other.adapters);
         self.steps.extend_from_slice(&other.steps);
+        self.instance_fields.extend_from_slice(&other.instance_fields);
         for root in &other.roots {
             self.root(*root);
         }

@@ -105,6 +105,12 @@ impl Template {
         self.0.render(&Environment::new(scope), escape)
     }
 
+    /// Its text as [`Template::render`] gives it without escapes, or `None` when one of its expressions renders to
+    /// nothing: a text that may not lack a part, such as a secret.
+    pub fn render_complete(&self, scope: &Scope) -> Result<Option<String>, EvaluationError> {
+        self.0.render_complete(&Environment::new(scope))
+    }
+
     /// Renders an endpoint or URL: before `?` values are escaped as path segments, after it as query values. A segment
     /// that comes out empty, `.` or `..` because of its values would be another endpoint: that is an error.
     pub fn render_endpoint(&self, scope: &Scope) -> Result<String, EvaluationError> {
@@ -136,6 +142,23 @@ impl Parts {
             }
         }
         Ok(rendered.into_text())
+    }
+
+    fn render_complete<'s>(&'s self, environment: &Environment<'s>) -> Result<Option<String>, EvaluationError> {
+        let mut rendered = Growing::default();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => rendered.push(text)?,
+                Part::Expression(expression) => {
+                    let text = escaped(&expression.evaluate(environment)?, Escape::None);
+                    if text.is_empty() {
+                        return Ok(None);
+                    }
+                    rendered.push(&text)?;
+                }
+            }
+        }
+        Ok(Some(rendered.into_text()))
     }
 }
 

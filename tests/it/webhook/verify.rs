@@ -59,6 +59,37 @@ async fn any_of_several_secrets_is_accepted_while_they_are_rotated() {
 }
 
 #[tokio::test]
+async fn a_secret_that_the_connector_does_not_have_is_told_at_deploy() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let shop = app.api.http_instance("shop", &target.url()).await;
+    let secret = |secret: &str| flow("signed", &format!("{{ scheme: token, secret: \"{secret}\" }}"));
+    let made = app
+        .api
+        .post("/api/v1/flows", &json!({ "yamlConfig": secret("{{ instance.webhok_secret }}") }))
+        .await
+        .expect(201);
+    let deploy = format!("/api/v1/flows/{}/deploy", made["id"].as_str().unwrap());
+    let unknown = app.api.post(&deploy, &json!({})).await.expect_error(400, "INVALID_ARGUMENT");
+    assert!(unknown["error"].as_str().unwrap().contains("did you mean \"webhook_secret\""), "{unknown}");
+    let path = format!("/api/v1/flows/{}", made["id"].as_str().unwrap());
+    let draft =
+        app.api.put(&path, &json!({ "yamlConfig": secret("pre{{ instance.webhook_secret }}") })).await.expect(200);
+    assert!(draft["warnings"][0].to_string().contains("does not have set"), "{draft}");
+    let unset = app.api.post(&deploy, &json!({})).await.expect_error(400, "INVALID_ARGUMENT");
+    assert!(unset["error"].as_str().unwrap().contains("does not have set"), "{unset}");
+
+    let path = format!("/api/v1/connectors/instances/{shop}");
+    app.api.put(&path, &json!({ "config": { "webhook_secret": "s3cret" } })).await.expect(200);
+    let live = app.api.post(&deploy, &json!({})).await.expect(200);
+    let url = live["webhookUrl"].as_str().unwrap();
+    let token = |token: &str| app.api.without_key().with_header("x-webhook-token", token);
+    token("pres3cret").post(url, &json!({})).await.expect(202);
+    app.api.put(&path, &json!({ "config": { "webhook_secret": null } })).await.expect(200);
+    token("pre").post(url, &json!({})).await.expect_error(401, "UNAUTHENTICATED");
+}
+
+#[tokio::test]
 async fn a_github_delivery_is_verified_by_its_rules() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;

@@ -15,7 +15,7 @@ use kanat_store::{Db, Tx, flow_version};
 use prost::Message;
 
 use super::names::EnvironmentNames;
-use super::{definition, existing, identity, refuse_callers, uses, webhook};
+use super::{definition, existing, fields, identity, refuse_callers, uses, webhook};
 use crate::app::{App, Caller, Change, Changed, IfMatch, change, name};
 use crate::push::Applied;
 pub use together::Deploys;
@@ -146,7 +146,7 @@ impl Asked {
 async fn ready(app: &App, caller: &Caller, mut flow: Flow, mut tx: Tx) -> Result<Ready, Error> {
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let definition = definition::parse(&flow.yaml_config)?;
-    let missing = kanat_flow::check_names(&definition, &names);
+    let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
     if !missing.is_empty() {
         return Err(definition::invalid("the definition does not fit the environment", &missing));
     }

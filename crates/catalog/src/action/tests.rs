@@ -180,3 +180,32 @@ fn defaults_are_sent_where_the_caller_is_silent() {
     assert_eq!(shown(&list, "{}"), "GET /act?size=50");
     assert_eq!(shown(&list, r#"{"size": 7}"#), "GET /act?size=7");
 }
+
+#[test]
+fn a_call_is_the_action_whose_path_is_the_most_specific() {
+    let of = |entry_id: &str, method: &str, path: &str| {
+        entry(entry_id).unwrap().action_of(method, path).map(|action| action.slug.as_str())
+    };
+    assert_eq!(of("slack", "POST", "/chat.postMessage"), Some("post-message"));
+    assert_eq!(of("slack", "POST", "chat.postMessage/"), Some("post-message"));
+    assert_eq!(of("slack", "GET", "/chat.postMessage"), None);
+    assert_eq!(of("slack", "POST", "/chat.postMessage/x"), None);
+    let most_specific = |path: &str| {
+        let mut entry = entry("slack").unwrap().clone();
+        entry.actions = ["/{+path}", "/{table}/{id}", "/{table}/latest", "/orders/{id}", "/orders/{+path}"]
+            .into_iter()
+            .map(|path| action(serde_json::json!({ "slug": path, "path": path })))
+            .collect();
+        entry.action_of("POST", path).map(|action| action.slug.clone())
+    };
+    for (path, slug) in [
+        ("/orders/latest", Some("/orders/{id}")),
+        ("/orders/7", Some("/orders/{id}")),
+        ("/orders/7/lines", Some("/orders/{+path}")),
+        ("/carts/latest", Some("/{table}/latest")),
+        ("/carts/7", Some("/{table}/{id}")),
+        ("/carts", Some("/{+path}")),
+    ] {
+        assert_eq!(most_specific(path).as_deref(), slug, "{path}");
+    }
+}

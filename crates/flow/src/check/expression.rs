@@ -6,6 +6,7 @@ use super::Checker;
 use super::spot::Spot;
 use crate::definition::{Named, Referenced};
 use crate::duration::quoted;
+use crate::fields::{FieldUse, InstanceOf};
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
@@ -19,7 +20,7 @@ pub(super) struct Place {
     /// How many steps have run before.
     pub(super) steps: usize,
     /// A connector instance whose config is `instance`.
-    pub(super) instance: bool,
+    pub(super) instance: Option<InstanceOf>,
     /// What the target answered.
     pub(super) target: bool,
     /// Inside the map of an `each`.
@@ -31,7 +32,7 @@ pub(super) struct Place {
 impl Place {
     /// A place that sees nothing.
     pub(super) const fn new(name: &'static str) -> Self {
-        Self { name, source: false, steps: 0, instance: false, target: false, item: false, state: false }
+        Self { name, source: false, steps: 0, instance: None, target: false, item: false, state: false }
     }
 
     /// Why `root` cannot be seen from here.
@@ -40,7 +41,7 @@ impl Place {
             Root::Source | Root::Trigger => (self.source, "there is no payload yet"),
             Root::Steps => (self.steps > 0, "no step has run before"),
             Root::Target => (self.target, "the target's answer comes after delivery, in a response mapping"),
-            Root::Instance => (self.instance, "no connector is named for it"),
+            Root::Instance => (self.instance.is_some(), "no connector is named for it"),
             Root::Item => (self.item, "it is known only inside the map of an each"),
             Root::State => (self.state, "it is known only in source.poll"),
         };
@@ -128,6 +129,13 @@ impl Checker {
         for (kind, reference) in tables.chain(adapters) {
             let at = spot.at_offset(skipped + reference.offset);
             self.references.push((kind, Named { name: reference.name.clone(), path: spot.path.clone(), at }));
+        }
+        if let Some(of) = place.instance {
+            let used = references.instance_fields.iter().map(|reference| {
+                let at = spot.at_offset(skipped + reference.offset);
+                FieldUse { field: Named { name: reference.name.clone(), path: spot.path.clone(), at }, of }
+            });
+            self.fields.extend(used);
         }
     }
 

@@ -4,6 +4,7 @@ use super::expression::Place;
 use super::spot::{Members, Spot};
 use super::{Checker, mapping, source, steps, target};
 use crate::definition::{Definition, Trigger};
+use crate::fields::InstanceOf;
 use crate::retry;
 use crate::yaml::Node;
 
@@ -43,7 +44,8 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
     };
     let source = checker.required(&members, "source").and_then(|spot| source::source(checker, &spot));
     let has_source_connector = source.as_ref().is_none_or(|source| source.connector.is_some());
-    let before = |name| Place { source: true, instance: has_source_connector, ..Place::new(name) };
+    let before =
+        |name| Place { source: true, instance: has_source_connector.then_some(InstanceOf::Source), ..Place::new(name) };
     let adapter = optional(members.get("adapter"), |spot| checker.named(spot, "a text, the name of an adapter"));
     let when = optional(members.get("when"), |spot| checker.expression(spot, before("when")));
     let steps = steps::steps(checker, &members);
@@ -75,6 +77,7 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
         idempotency_key: idempotency_key?,
         retry: retry?,
         references: Vec::new(),
+        fields: Vec::new(),
         tree,
     })
 }

@@ -7,11 +7,13 @@ use super::expression::Place;
 use super::spot::{Members, Spot};
 use crate::definition::{Field, FieldValue};
 use crate::diagnostic::MAX_DIAGNOSTICS;
+use crate::fields::InstanceOf;
 use crate::yaml::{Text, Value};
 
 pub(super) fn mapping(checker: &mut Checker, spot: &Spot, has_target: bool) -> Option<Vec<Field>> {
     let steps = checker.step_names.len();
-    let place = Place { source: true, steps, instance: has_target, ..Place::new("mapping") };
+    let place =
+        Place { source: true, steps, instance: has_target.then_some(InstanceOf::Target), ..Place::new("mapping") };
     block(checker, spot, place)
 }
 

@@ -11,6 +11,7 @@ use super::spot::{Members, Spot};
 use super::target;
 use crate::definition::{Pagination, Poll, PollTiming, Schedule, Strategy};
 use crate::duration::quoted;
+use crate::fields::InstanceOf;
 
 const KEYS: &[&str] = &["url", "method", "headers", "params", "records_path", "pagination", "record_id", "interval"];
 
@@ -37,7 +38,8 @@ const PAGINATION_KEYS: &[&str] = &[
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
 pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Poll> {
-    let place = Place { instance: has_connector, state: true, ..Place::new("source.poll") };
+    let place =
+        Place { instance: has_connector.then_some(InstanceOf::Source), state: true, ..Place::new("source.poll") };
     let members = checker.members(spot, KEYS)?;
     let url = checker.required(&members, "url").and_then(|spot| url(checker, &spot, place));
     let method = match members.get("method") {

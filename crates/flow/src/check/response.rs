@@ -25,7 +25,8 @@ const STATUSES: std::ops::RangeInclusive<u32> = 200..=599;
 pub fn parse_response(texts: &ResponseTexts, steps: Option<Vec<String>>) -> Result<Response, Vec<Diagnostic>> {
     let any_step = steps.is_none();
     let step_names = steps.unwrap_or_default();
-    let mut checker = Checker { diagnostics: Vec::new(), references: Vec::new(), step_names, any_step };
+    let mut checker =
+        Checker { diagnostics: Vec::new(), references: Vec::new(), fields: Vec::new(), step_names, any_step };
     let mut made = plan::ResponseMapping::default();
     if let Some(node) = read(&mut checker, MAPPING, texts.mapping) {
         made.body = body(&mut checker, &Spot { node: &node, path: MAPPING.to_owned() });

@@ -8,6 +8,7 @@ use super::flow::optional;
 use super::spot::{Members, Spot};
 use crate::definition::{Named, OnFailure, Step};
 use crate::duration::quoted;
+use crate::fields::InstanceOf;
 use crate::yaml::{Member, Node, Value, member_path};
 
 const KEYS: &[&str] = &["name", "action", "connector", "params", "on_failure", "when"];
@@ -44,7 +45,8 @@ fn name_of(node: &Node) -> String {
 }
 
 fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
-    let place = |name| Place { source: true, steps: index, instance: true, ..Place::new(name) };
+    let place =
+        |name| Place { source: true, steps: index, instance: Some(InstanceOf::Step(index)), ..Place::new(name) };
     let members = checker.members(spot, KEYS)?;
     let name = checker.required(&members, "name").and_then(|spot| name(checker, &spot, index));
     let action = checker.required(&members, "action").and_then(|spot| action(checker, &spot));

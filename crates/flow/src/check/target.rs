@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use kanat_catalog::check::{header_name_fault, header_value_fault};
+use kanat_catalog::check::{header_name_fault, header_value_fault, is_dot_segment};
 use kanat_mapping::Template;
 
 use super::Checker;
@@ -12,6 +12,7 @@ use super::flow::optional;
 use super::spot::Spot;
 use crate::definition::Target;
 use crate::duration::quoted;
+use crate::fields::InstanceOf;
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
@@ -24,7 +25,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
     let steps = checker.step_names.len();
-    let place = |name| Place { source: true, steps, instance: true, ..Place::new(name) };
+    let place = |name| Place { source: true, steps, instance: Some(InstanceOf::Target), ..Place::new(name) };
     let members = checker.members(spot, KEYS)?;
     let connector = checker
         .required(&members, "connector")
@@ -93,6 +94,18 @@ pub(super) fn any_text(checker: &mut Checker, spot: &Spot, place: Place) -> Opti
     }
 }
 
+/// The segments of an endpoint's path; an expression in one of them stands there as `{}`.
+fn path_segments(endpoint: &str) -> impl Iterator<Item = String> {
+    let mut parts = endpoint.split("{{");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str("{}");
+        plain.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
+    }
+    let path = plain.split('?').next().unwrap_or_default();
+    path.split('/').map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
 fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
     const EXPECTED: &str = "a path under the connector's base URL, such as /orders";
     let template = checker.template(spot, &format!("a text, {EXPECTED}"), place)?;
@@ -104,6 +117,8 @@ fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template
     let has_stray = literal.contains(|c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\'));
     if has_scheme || has_stray {
         checker.wrong(spot, EXPECTED);
+    } else if path_segments(text).any(|segment| is_dot_segment(&segment)) {
+        checker.error(spot, format!("found a segment of dots alone in {}, which leads elsewhere", quoted(text)));
     }
     Some(template)
 }

@@ -109,6 +109,42 @@ fn takes_every_trigger_with_its_keys() {
 }
 
 #[test]
+fn an_endpoint_has_no_segment_of_dots() {
+    let endpoint = |endpoint: &str| {
+        let target = format!("target: {{connector: erp, endpoint: \"{endpoint}\"}}");
+        faults(&format!("flow: f\nsource: {{trigger: manual}}\n{target}\n"))
+    };
+    for good in ["/a.b/..c/...", "/a?x=/../y", "/{{ source.a }}/b", "/.{{ source.a }}", "/v1.{{ source.a }}/.x"] {
+        assert_eq!(endpoint(good), [""; 0], "{good}");
+    }
+    for bad in ["/a/../b", "..", "/./a", "/%2e%2E/a", "/{{ source.a }}/../b", "/{{ source['}}'] }}/.."] {
+        assert!(endpoint(bad).iter().any(|fault| fault.contains("a segment of dots alone")), "{bad}");
+    }
+}
+
+#[test]
+fn a_secret_of_standard_webhooks_is_base64_and_no_prefix_alone() {
+    let taken = |scheme: &str, secret: &str| {
+        source_faults(&format!("{{trigger: webhook, connector: c, verify: {{scheme: {scheme}, secret: {secret}}}}}"))
+    };
+    for secret in ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS"] {
+        assert_eq!(taken("standard-webhooks", secret), [""; 0], "{secret}");
+    }
+    assert_eq!(taken("standard-webhooks", "\"whsec_{{ instance.webhook_secret }}\""), [""; 0]);
+    assert_eq!(taken("stripe", "whsec_test_secret"), [""; 0]);
+    for (scheme, secret) in [
+        ("standard-webhooks", "whsec_"),
+        ("stripe", "whsec_"),
+        ("standard-webhooks", "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+        ("standard-webhooks", "\"whpk_{{ instance.webhook_secret }}\""),
+        ("standard-webhooks", "[MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, hush hush]"),
+    ] {
+        let faults = taken(scheme, secret);
+        assert!(faults.len() == 1 && !faults[0].contains("hush"), "{scheme} {secret}: {faults:?}");
+    }
+}
+
+#[test]
 fn refuses_keys_of_other_triggers() {
     let cases = [
         ("{trigger: webhook, schedule: \"* * * * *\"}", "found \"schedule\" with the trigger webhook"),

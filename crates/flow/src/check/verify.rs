@@ -10,6 +10,8 @@ use super::expression::Place;
 use super::flow::optional;
 use super::spot::{Members, Spot};
 use crate::definition::Verify;
+use crate::fields::InstanceOf;
+use crate::webhook_key::{PREFIX, webhook_key};
 use crate::yaml::Value;
 
 /// The schemes, and the keys that each has beside `scheme`.
@@ -33,7 +35,7 @@ const KEYS: &[&str] =
 const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 
 pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Verify> {
-    let place = Place { instance: has_connector, ..Place::new("source.verify") };
+    let place = Place { instance: has_connector.then_some(InstanceOf::Verify), ..Place::new("source.verify") };
     let members = checker.members(spot, KEYS)?;
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let scheme = checker.required(&members, "scheme").and_then(|spot| checker.word(&spot, &names));
@@ -41,7 +43,7 @@ pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) ->
     if let (Some(scheme), Some(keys)) = (scheme, keys) {
         fit(checker, &members, scheme, keys);
     }
-    let secrets = optional(members.get("secret"), |spot| secrets(checker, spot, place));
+    let secrets = optional(members.get("secret"), |spot| secrets(checker, spot, scheme, place));
     let header = optional(members.get("header"), |spot| checker.read(spot, "a text, the name of a header", header));
     let query = optional(members.get("query"), |spot| checker.text(spot, "a text, the name of a query parameter"));
     let prefix = optional(members.get("prefix"), |spot| checker.any_text(spot, "a text such as sha256="));
@@ -90,16 +92,31 @@ fn default_header(scheme: &str, has_query: bool) -> &'static str {
 }
 
 /// One secret, or several while they are rotated.
-fn secrets(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Vec<Template>> {
+fn secrets(checker: &mut Checker, spot: &Spot, scheme: Option<&str>, place: Place) -> Option<Vec<Template>> {
     const EXPECTED: &str = "a text, or a list of texts of which any is accepted";
     match &spot.node.value {
         Value::List(items) if !items.is_empty() => {
             let spots = items.iter().enumerate().map(|(index, item)| spot.item(index, item));
-            let secrets: Vec<_> = spots.map(|spot| checker.template(&spot, "a text", place)).collect();
+            let secrets: Vec<_> = spots.map(|spot| secret(checker, &spot, "a text", scheme, place)).collect();
             secrets.into_iter().collect()
         }
-        _ => Some(vec![checker.template(spot, EXPECTED, place)?]),
+        _ => Some(vec![secret(checker, spot, EXPECTED, scheme, place)?]),
     }
+}
+
+/// No message shows what is there: it may be a secret all the same.
+fn secret(checker: &mut Checker, spot: &Spot, expected: &str, scheme: Option<&str>, place: Place) -> Option<Template> {
+    let template = checker.template(spot, expected, place)?;
+    let is_key = match template.is_literal() {
+        Some(text) => webhook_key(text).is_some(),
+        None => !template.text().starts_with("whpk_"),
+    };
+    if template.is_literal() == Some(PREFIX) {
+        checker.error(spot, format!("found {PREFIX} alone, expected the secret behind it, too"));
+    } else if scheme == Some("standard-webhooks") && !is_key {
+        checker.error(spot, format!("the scheme standard-webhooks takes {PREFIX} and base64, and nothing else"));
+    }
+    Some(template)
 }
 
 fn header(name: &str) -> Result<String, String> {

@@ -5,6 +5,7 @@ use kanat_proto::plan::v1 as plan;
 use prost::Message;
 
 use crate::check::tests::FULL;
+use crate::fields::unset_fields;
 use crate::names::{InstanceRef, Names};
 use crate::{Definition, Identity, Severity, WebhookToken, check_names, compile, parse, plan_json};
 
@@ -189,6 +190,37 @@ fn warns_of_names_that_do_not_exist() {
     assert!(check_names(&flow(rest), &Environment).iter().all(|d| d.severity == Severity::Warning));
     let errors = compile(&flow(rest), &Environment, identity()).unwrap_err();
     assert!(errors.len() == 4 && errors.iter().all(|d| d.severity == Severity::Error));
+}
+
+#[test]
+fn warns_of_fields_that_no_instance_of_the_entry_has() {
+    let yaml = |secret: &str, path: &str| {
+        format!(
+            "flow: f\nsource: {{connector: shop, trigger: webhook, verify: {{scheme: token, secret: \"{secret}\"}}}}\n\
+             steps:\n  - {{name: n, connector: newsletter, action: email-delivery.list-contacts, when: instance.api_kye}}\n\
+             target: {{connector: erp, endpoint: \"{path}\", headers: {{X: \"{{{{ instance.headers.X }}}}\"}}}}\nmapping: {{a: instance.nmae}}\n"
+        )
+    };
+    let wrong = parse(&yaml("{{ instance.webhok_secret }}", "/{{ instance.tenant }}")).unwrap();
+    let warnings: Vec<String> = check_names(&wrong, &Environment).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "line 2, column 86, source.verify.secret: found the field \"webhok_secret\", which connector instances of http do not have; did you mean \"webhook_secret\"",
+            "line 4, column 92, steps[0].when: found the field \"api_kye\", which connector instances of email-delivery do not have; did you mean \"api_key\"",
+            "line 5, column 49, target.endpoint: found the field \"tenant\", which connector instances of http do not have",
+            "line 6, column 23, mapping.a: found the field \"nmae\", which connector instances of http do not have",
+        ]
+    );
+    let right = parse(&yaml("{{ instance.webhook_secret }}", "/{{ instance.base_url }}")).unwrap();
+    let unset: Vec<_> = unset_fields(&right, &Environment, &|_, field| field == "base_url")
+        .into_iter()
+        .map(|fault| (fault.severity, fault.path))
+        .collect();
+    assert_eq!(
+        unset,
+        [(Severity::Error, "source.verify.secret".to_owned()), (Severity::Warning, "target.headers.X".to_owned()),]
+    );
 }
 
 #[test]

@@ -29,8 +29,13 @@ impl Parser<'_> {
         }
         let path = rewrite(root, segments);
         self.references.root(path.root);
-        if let (Root::Steps, Some(Segment::Name(name))) = (path.root, path.segments.first()) {
-            self.references.steps.push(Reference { name: name.clone(), offset: first_offset });
+        if let Some(Segment::Name(name)) = path.segments.first() {
+            let named = || Reference { name: name.clone(), offset: first_offset };
+            match path.root {
+                Root::Steps => self.references.steps.push(named()),
+                Root::Instance => self.references.instance_fields.push(named()),
+                Root::Source | Root::Trigger | Root::Target | Root::Item | Root::State => {}
+            }
         }
         Ok(path)
     }

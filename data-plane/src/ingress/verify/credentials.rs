@@ -43,7 +43,9 @@ impl Credentials {
 fn resolve(text: &str, instance: Option<&Instance>, now: Timestamp) -> Option<Secret<String>> {
     // What cannot be rendered is no secret, and lets nobody in.
     let plain = render_instance_template(text, instance, now).ok()?;
-    (!plain.is_empty()).then(|| Secret::new(plain))
+    // A prefix that everybody knows is no secret either.
+    let is_secret = !plain.trim().is_empty() && plain != "whsec_";
+    is_secret.then(|| Secret::new(plain))
 }
 
 #[cfg(test)]
@@ -66,6 +68,12 @@ mod tests {
     fn a_secret_that_the_connector_lacks_lets_nobody_in() {
         for config in [None, Some(r#"{"base_url":"https://shop.example"}"#)] {
             assert_eq!(with(config).secrets().err(), Some(Refusal::Unconfigured));
+        }
+        for text in ["pre{{ instance.webhook_secret }}", "whsec_{{ instance.webhook_secret }}", "whsec_", " "] {
+            let verify = Verify { secrets: vec![text.to_owned()], ..Verify::default() };
+            let instance = Instance::new("ci_1", "shop", "http", r#"{"base_url":"https://shop.example"}"#).unwrap();
+            let held = Credentials::resolve(&verify, Some(&instance), Timestamp::from_millis(0));
+            assert_eq!(held.secrets().err(), Some(Refusal::Unconfigured), "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kanat_flow::webhook_key;
 use kanat_model::Secret;
 
 use super::signature::{from_base64, matches};
@@ -19,9 +20,13 @@ pub(super) fn check(
         .split_ascii_whitespace()
         // Other versions, such as `v1a`, are of another kind of key.
         .filter_map(|one| one.strip_prefix("v1,"))
-        .map(from_base64)
-        .collect::<Result<_, _>>()?;
-    let keys: Vec<Vec<u8>> = secrets.iter().map(|secret| key(secret.expose())).collect();
+        // One that cannot be read is wrong, and says nothing of the others.
+        .filter_map(|text| from_base64(text).ok())
+        .collect();
+    let keys: Vec<Vec<u8>> = secrets.iter().filter_map(|secret| webhook_key(secret.expose())).collect();
+    if keys.is_empty() {
+        return Err(Refusal::Unconfigured);
+    }
     let parts = [id.as_bytes(), b".", stamp.as_bytes(), b".", inbound.body];
     matches::<sha2::Sha256>(keys.iter().map(Vec::as_slice), &parts, &signatures)?;
     let window = fresh(stamp, inbound.now, tolerance)?;
@@ -33,10 +38,4 @@ fn header<'a>(inbound: &'a Inbound<'_>, name: &str, former: &str) -> Result<&'a 
         Ok(text) => Ok(text),
         Err(refusal) => inbound.header(former).map_err(|_| refusal),
     }
-}
-
-/// `whsec_` and base64; a text that is no base64 is a key as it stands.
-fn key(secret: &str) -> Vec<u8> {
-    let text = secret.strip_prefix("whsec_").unwrap_or(secret);
-    from_base64(text).unwrap_or_else(|_| text.as_bytes().to_vec())
 }

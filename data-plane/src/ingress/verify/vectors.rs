@@ -1,5 +1,7 @@
 //! The schemes against signatures that the providers publish, or that another HMAC implementation computed.
 
+use ::hmac::{Hmac, KeyInit, Mac};
+use base64::Engine as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
@@ -129,7 +131,33 @@ fn standard_webhooks_as_its_libraries_sign() {
     assert!(case(own, &list).check().is_ok());
     assert_eq!(case(own, "v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc=").check(), Err(Refusal::Wrong));
     assert_eq!(case(own, "v1a,abc").check(), Err(Refusal::Wrong));
+    assert!(case(own, &format!("v1,%%% v1, {good}")).check().is_ok());
+    assert_eq!(case(own, "v1,%%%").check(), Err(Refusal::Wrong));
     assert_eq!(case(own, good).at(1_614_265_330 + 400).check(), Err(Refusal::Stale));
+}
+
+/// A signature under the key of no bytes, which anybody can make.
+#[test]
+fn standard_webhooks_takes_base64_and_nothing_else() {
+    let signed = |secret: &str, key: &[u8]| {
+        let mut mac = Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();
+        mac.update(b"msg_1.1614265330.{}");
+        let signature = base64::engine::general_purpose::STANDARD.encode(mac.finalize().into_bytes());
+        scheme("standard-webhooks", &[secret])
+            .header("webhook-id", "msg_1")
+            .header("webhook-timestamp", "1614265330")
+            .header("webhook-signature", &format!("v1,{signature}"))
+            .body(b"{}")
+            .at(1_614_265_330)
+            .check()
+    };
+    for (secret, key) in
+        [("whsec_", &b""[..]), ("whpk_a2V5", b"whpk_a2V5"), ("no base64!", b"no base64!"), ("whsec_%", b"%")]
+    {
+        assert_eq!(signed(secret, key), Err(Refusal::Unconfigured), "{secret}");
+    }
+    let stray = hex::decode("31f290f6bf06298aab4f08d43c3f082cf648a362da2da4").unwrap();
+    assert!(signed("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS", &stray).is_ok());
 }
 
 #[test]
@@ -144,6 +172,7 @@ fn stripe_signs_its_timestamp_and_names_its_event() {
     let header = format!("t=1492774577,v1={good},v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39");
     assert_eq!(case(&header).delivery().as_deref(), Some("evt_1"));
     assert!(case(&format!("t=1492774577,v1={},v1={good}", "00".repeat(32))).check().is_ok());
+    assert!(case(&format!("t=1492774577,v1=zz,v1={good}")).check().is_ok());
     assert_eq!(case(&header).at(1_492_774_577 - 400).check(), Err(Refusal::Stale));
     assert_eq!(case(&format!("t=1492774578,v1={good}")).check(), Err(Refusal::Wrong));
     assert!(matches!(case(&format!("v1={good}")).check(), Err(Refusal::Malformed(_))));

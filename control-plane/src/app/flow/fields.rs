@@ -1,0 +1,59 @@
+//! What a definition has of warnings: names that the environment lacks, and fields of connector instances without a value.
+
+use kanat_flow::fields::{configured_instances, unset_fields};
+use kanat_flow::{Definition, Diagnostic, Severity, check_names};
+use kanat_model::Error;
+use kanat_model::id::InstanceId;
+use kanat_store::Db;
+
+use super::names::EnvironmentNames;
+use crate::app::{App, Caller, connector};
+
+/// Returns all that a draft is warned of, in order of place.
+pub async fn warnings(
+    app: &App,
+    db: &mut Db,
+    caller: &Caller,
+    definition: &Definition,
+    names: &EnvironmentNames,
+) -> Result<Vec<Diagnostic>, Error> {
+    let mut warnings = check_names(definition, names);
+    let unset = unset(app, db, caller, definition, names).await?;
+    warnings.extend(unset.into_iter().map(|unset| Diagnostic { severity: Severity::Warning, ..unset }));
+    warnings.sort_by_key(|warning| (warning.line, warning.column));
+    Ok(warnings)
+}
+
+/// Returns all that keeps a definition from being deployed here, in order of place.
+pub async fn faults(
+    app: &App,
+    db: &mut Db,
+    caller: &Caller,
+    definition: &Definition,
+    names: &EnvironmentNames,
+) -> Result<Vec<Diagnostic>, Error> {
+    let mut faults = check_names(definition, names);
+    let unset = unset(app, db, caller, definition, names).await?;
+    faults.extend(unset.into_iter().filter(|unset| unset.severity == Severity::Error));
+    faults.sort_by_key(|fault| (fault.line, fault.column));
+    Ok(faults)
+}
+
+/// The fields that the definition names and the instances do not hold. Configs are opened only of instances whose fields it
+/// names.
+async fn unset(
+    app: &App,
+    db: &mut Db,
+    caller: &Caller,
+    definition: &Definition,
+    names: &EnvironmentNames,
+) -> Result<Vec<Diagnostic>, Error> {
+    let mut instances = Vec::new();
+    for id in configured_instances(definition, names) {
+        instances.extend(connector::instance(app, db, caller, &InstanceId::new(id)).await?);
+    }
+    let holds = |id: &str, field: &str| {
+        instances.iter().find(|instance| instance.id() == id).is_none_or(|instance| instance.holds(field))
+    };
+    Ok(unset_fields(definition, names, &holds))
+}

@@ -1,0 +1,89 @@
+//! The fields of connector instances that a definition names as `instance.<field>`: whether the catalog entry knows them,
+//! and whether the instance holds them.
+
+use kanat_catalog::Entry;
+
+use crate::definition::{Definition, Named};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::duration::quoted;
+use crate::names::{self, InstanceRef, Names};
+use crate::nearest;
+
+/// Whose config `instance` is where an expression stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InstanceOf {
+    /// The source's connector.
+    Source,
+    /// The source's connector, in `source.verify`: without the field nobody is let in.
+    Verify,
+    /// The connector of the step with this index.
+    Step(usize),
+    /// The target's connector.
+    Target,
+}
+
+/// A field that an expression names.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldUse {
+    /// The field and where it stands.
+    pub(crate) field: Named,
+    /// The instance that it is a field of.
+    pub(crate) of: InstanceOf,
+}
+
+/// Returns the ids of the instances whose fields the definition names, each once.
+pub fn configured_instances(definition: &Definition, names: &dyn Names) -> Vec<String> {
+    let mut ids: Vec<String> = uses(definition, names).map(|(_, _, instance)| instance.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Returns a diagnostic for each field that its instance does not hold: an error in `source.verify`, a warning elsewhere.
+/// `holds` tells of an instance's id and a field that the entry knows whether there is a value.
+pub fn unset_fields(definition: &Definition, names: &dyn Names, holds: &dyn Fn(&str, &str) -> bool) -> Vec<Diagnostic> {
+    uses(definition, names)
+        .filter(|(used, entry, instance)| entry.knows(&used.field.name) && !holds(&instance.id, &used.field.name))
+        .map(|(used, _, _)| {
+            let Named { name, path, at } = &used.field;
+            let severity = match used.of {
+                InstanceOf::Verify => Severity::Error,
+                InstanceOf::Source | InstanceOf::Step(_) | InstanceOf::Target => Severity::Warning,
+            };
+            let message = format!("found instance.{name}, which the connector instance does not have set");
+            Diagnostic { severity, ..Diagnostic::error(*at, path, message) }
+        })
+        .collect()
+}
+
+/// The fields that their catalog entry does not know.
+pub(crate) fn unknown_fields(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
+    uses(definition, names)
+        .filter(|(used, entry, _)| !entry.knows(&used.field.name))
+        .map(|(used, entry, _)| {
+            let field = &used.field;
+            let near = nearest::suggestion(&field.name, entry.known_fields());
+            let message = format!(
+                "found the field {}, which connector instances of {} do not have{near}",
+                quoted(&field.name),
+                entry.id
+            );
+            names::warning(field, message)
+        })
+        .collect()
+}
+
+/// Each use with the instance that it is of, where that exists and is of an entry that is known.
+fn uses<'d>(
+    definition: &'d Definition,
+    names: &'d dyn Names,
+) -> impl Iterator<Item = (&'d FieldUse, &'static Entry, InstanceRef)> {
+    definition.fields.iter().filter_map(move |used| {
+        let instance = match used.of {
+            InstanceOf::Source | InstanceOf::Verify => names.instance(&definition.source.connector.as_ref()?.name),
+            InstanceOf::Step(index) => names::step_instance(definition.steps.get(index)?, names).ok(),
+            InstanceOf::Target => names.instance(&definition.target.as_ref()?.connector.name),
+        }?;
+        Some((used, kanat_catalog::entry(&instance.entry)?, instance))
+    })
+}
