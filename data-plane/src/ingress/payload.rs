@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use kanat_mapping::json;
+use percent_encoding::percent_decode;
 use url::form_urlencoded;
 
 /// What a body is taken for.
@@ -38,17 +39,20 @@ pub(crate) enum Malformed {
     Json { line: usize, column: usize, message: String },
     #[error("the form has more than {MAX_FIELDS} fields")]
     Form,
+    #[error("the form field {0:?} is not UTF-8")]
+    FormField(String),
 }
 
 /// The payload of `body`; `None` when the body is the payload as it stands.
 pub(crate) fn payload(content_type: Option<&str>, body: &Bytes) -> Result<Option<Bytes>, Malformed> {
     match kind(content_type) {
-        Kind::Json if is_blank(body) => Ok(Some(Bytes::from_static(b"null"))),
+        Kind::Json | Kind::Undeclared if body.is_empty() => Ok(Some(Bytes::from_static(b"null"))),
         Kind::Json => check(body).map(|()| None),
         Kind::Form => form(body).map(Some),
         Kind::Text(charset) => Ok(Some(text(charset, body))),
         Kind::Opaque => Ok(Some(base64(body))),
-        Kind::Undeclared if is_blank(body) => Ok(Some(Bytes::from_static(b"null"))),
+        // Blanks alone are neither JSON nor a text that anybody meant.
+        Kind::Undeclared if is_blank(body) => check(body).map(|()| None),
         Kind::Undeclared => match check(body) {
             Ok(()) => Ok(None),
             Err(_) => Ok(Some(text(Charset::Utf8, body))),
@@ -80,7 +84,7 @@ pub(crate) fn of_call(content_type: Option<&str>, body: &[u8]) -> Result<Called,
     match kind(content_type) {
         Kind::Json | Kind::Undeclared | Kind::Form if is_blank(body) => Ok(Called::Nothing),
         Kind::Json | Kind::Undeclared => Ok(Called::Json),
-        Kind::Form => Ok(members(body).map(Called::Form)?),
+        Kind::Form => Ok(form_members(body).map(Called::Form)?),
         Kind::Text(_) | Kind::Opaque => Err(Unfit::Type),
     }
 }
@@ -138,10 +142,28 @@ fn check(body: &[u8]) -> Result<(), Malformed> {
 
 /// Names in the order of their first appearance; a repeated one holds a list.
 fn form(body: &[u8]) -> Result<Bytes, Malformed> {
-    let members = members(body)?;
+    let members = form_members(body)?;
     let mut out = Vec::with_capacity(body.len() + body.len() / 2 + 2);
     write_members(&members, &mut out);
     Ok(out.into())
+}
+
+/// The pairs of a form by name. Bytes that are no UTF-8 are refused: nothing could be made of them but other bytes.
+fn form_members(body: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malformed> {
+    let members = members(body)?;
+    let is_replaced = |text: &String| text.contains(char::REPLACEMENT_CHARACTER);
+    if members.iter().any(|(name, values)| is_replaced(name) || values.iter().any(is_replaced)) {
+        // The character may have been sent, too.
+        let broken = |part: &&[u8]| {
+            let plain: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+            percent_decode(&plain).decode_utf8().is_err()
+        };
+        if let Some(pair) = body.split(|byte| *byte == b'&').find(broken) {
+            let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
+            return Err(Malformed::FormField(percent_decode(name).decode_utf8_lossy().into_owned()));
+        }
+    }
+    Ok(members)
 }
 
 /// The pairs of a form or a query by name.
@@ -243,10 +265,33 @@ mod tests {
 
     #[test]
     fn an_empty_body_is_null() {
-        assert_eq!([of("application/json", b""), of("", b""), of("application/json", b" \n")], ["null"; 3]);
+        assert_eq!([of("application/json", b""), of("", b"")], ["null"; 2]);
         assert_eq!(of("text/plain", b""), r#""""#);
         assert_eq!(of("application/x-www-form-urlencoded", b""), "{}");
         assert_eq!(of("application/octet-stream", b""), r#"{"base64":""}"#);
+    }
+
+    #[test]
+    fn a_body_of_blanks_alone_is_no_json() {
+        for content_type in [Some("application/json"), Some("application/vnd.api+json"), None] {
+            let refused = payload(content_type, &Bytes::from_static(b" \n\t")).unwrap_err();
+            assert!(matches!(refused, Malformed::Json { .. }), "{content_type:?}: {refused}");
+        }
+        assert_eq!(of("text/plain", b" \n"), r#"" \n""#);
+    }
+
+    #[test]
+    fn a_form_field_that_is_no_utf_8_is_refused() {
+        let form = Some("application/x-www-form-urlencoded");
+        let refused = |body: &'static [u8]| payload(form, &Bytes::from_static(body)).unwrap_err().to_string();
+        assert_eq!(refused(b"a=1&name=caf%E9&b=2"), "the form field \"name\" is not UTF-8");
+        assert_eq!(refused(b"caf\xe9=1"), "the form field \"caf\u{fffd}\" is not UTF-8");
+        assert!(of_call(form, b"a=%ff").is_err());
+        let sent = "a=\u{fffd}&b=%EF%BF%BD+x";
+        assert_eq!(
+            of("application/x-www-form-urlencoded", sent.as_bytes()),
+            "{\"a\":\"\u{fffd}\",\"b\":\"\u{fffd} x\"}"
+        );
     }
 
     #[test]

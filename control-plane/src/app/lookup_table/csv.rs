@@ -8,11 +8,8 @@ const MAX_REPORTED: usize = 100;
 /// Reads entries; the columns may stand in any order. Errors name each wrong line.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some(line) = unclosed_quote(text) {
-        return Err(Error::invalid(
-            "the CSV is cut off",
-            vec![fault(line, "a quoted field begins here and never ends")],
-        ));
+    if let Some((line, message)) = broken_quoting(text) {
+        return Err(Error::invalid("the quoting of the CSV is broken", vec![fault(line, message)]));
     }
     let mut reader = ::csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| Error::field("csv", error.to_string()))?.clone();
@@ -64,22 +61,26 @@ fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
     }
 }
 
-/// The line of a quoted field that the text ends in: what follows its quote would all become its value.
-fn unclosed_quote(text: &str) -> Option<u64> {
-    let (mut line, mut opened, mut begins_field) = (1, None, true);
+/// The first line whose quoting is broken, and how: a quoted field that never ends would take the rest of the text as its
+/// value, and what stands behind one that has ended would become a part of it.
+fn broken_quoting(text: &str) -> Option<(u64, &'static str)> {
+    let (mut line, mut opened, mut begins_field, mut ended) = (1, None, true, false);
     let mut characters = text.bytes().peekable();
     while let Some(byte) = characters.next() {
+        if ended && !matches!(byte, b',' | b'\n' | b'\r') {
+            return Some((line, "a quoted field ends before its cell does: a quote within it is written twice"));
+        }
         line += u64::from(byte == b'\n');
         // A doubled quote within stands for one.
         let doubled = byte == b'"' && opened.is_some() && characters.next_if_eq(&b'"').is_some();
         match (byte, opened) {
-            (b'"', Some(_)) if !doubled => opened = None,
+            (b'"', Some(_)) if !doubled => (opened, ended) = (None, true),
             (b'"', None) if begins_field => opened = Some(line),
-            _ => {}
+            _ => ended = false,
         }
         begins_field = opened.is_none() && matches!(byte, b',' | b'\n' | b'\r');
     }
-    opened
+    opened.map(|line| (line, "a quoted field begins here and never ends"))
 }
 
 fn fault(line: u64, message: &str) -> FieldError {
@@ -109,6 +110,12 @@ mod tests {
     fn a_quoted_field_that_never_ends_is_not_taken_for_the_rest_of_the_file() {
         let error = read("key,value\nDE,Germany\nFR,\"France\nIT,Italy\n").unwrap_err();
         assert_eq!(error.details[0].message, "line 3: a quoted field begins here and never ends");
+        for (broken, line) in [("DE,\"Germany\"x\n", 2), ("DE,Germany\n\"F\nR\" ,France\n", 4), ("\"a\"b\",c\n", 2)] {
+            let error = read(&format!("key,value\n{broken}")).unwrap_err();
+            let expected =
+                format!("line {line}: a quoted field ends before its cell does: a quote within it is written twice");
+            assert_eq!(error.details[0].message, expected, "{broken}");
+        }
         let sound = read("key,value\nA,x\"y\nB,\"a \"\"b\"\" c\"\n\"C\",\"\"\n").unwrap();
         assert_eq!(sound, [entry("A", "x\"y"), entry("B", "a \"b\" c"), entry("C", "")]);
     }

@@ -50,13 +50,18 @@ where
     if bytes.is_empty() && !matches!(form, Ok(Form::Bare | Form::Multipart { .. })) {
         return Ok(Read { message: DynamicMessage::new(rpc.input.clone()), is_file: false });
     }
-    let file = match (form?, &rpc.rest.upload) {
-        (Form::Bare, Some(field)) => (field, bytes),
-        (Form::Multipart { boundary }, Some(field)) => (field, part(bytes, boundary).await?),
+    let (field, content) = match (form?, &rpc.rest.upload) {
+        (Form::Bare, Some(field)) => {
+            (field, content(field, bytes).ok_or_else(|| Problem::field(field.json_name(), "the file is not UTF-8"))?)
+        }
+        (Form::Multipart { boundary }, Some(field)) => {
+            let file = part(bytes, boundary).await?;
+            (field, content(field, file).ok_or_else(|| Problem::field("file", "the part \"file\" is not UTF-8"))?)
+        }
         (Form::Json, _) | (_, None) => return parse(rpc, &bytes),
     };
     let mut message = DynamicMessage::new(rpc.input.clone());
-    message.set_field(file.0, content(file.0, file.1)?);
+    message.set_field(field, content);
     Ok(Read { message, is_file: true })
 }
 
@@ -117,20 +122,21 @@ async fn part(bytes: Bytes, boundary: String) -> Result<Bytes, Problem> {
     while let Some(field) = multipart.next_field().await.map_err(broken)? {
         match field.name() {
             Some("file") if file.is_none() => file = Some(field.bytes().await.map_err(broken)?),
-            Some("file") => return Err(Problem::field("file", "given twice")),
-            name => return Err(Problem::field(name.unwrap_or_default(), "unknown part")),
+            Some("file") => return Err(Problem::field("file", "the part \"file\" is there twice")),
+            name => {
+                let name = name.unwrap_or_default();
+                return Err(Problem::field(name, format!("found the part {name:?}, expected only the part \"file\"")));
+            }
         }
     }
-    file.ok_or_else(|| Problem::field("file", "a part of this name is needed"))
+    file.ok_or_else(|| Problem::field("file", "the part \"file\" is missing"))
 }
 
-fn content(field: &FieldDescriptor, bytes: Bytes) -> Result<Value, Problem> {
+/// What the field is set to; `None` when it is a text and the file is not UTF-8.
+fn content(field: &FieldDescriptor, bytes: Bytes) -> Option<Value> {
     match field.kind() {
-        Kind::Bytes => Ok(Value::Bytes(bytes)),
-        _ => match String::from_utf8(bytes.into()) {
-            Ok(text) => Ok(Value::String(text)),
-            Err(_) => Err(Problem::field(field.json_name(), "the file is not UTF-8")),
-        },
+        Kind::Bytes => Some(Value::Bytes(bytes)),
+        _ => String::from_utf8(bytes.into()).ok().map(Value::String),
     }
 }
 

@@ -29,15 +29,18 @@ async fn takes_a_file_as_a_part_bare_or_in_json() {
 
 #[tokio::test]
 async fn refuses_other_parts_and_broken_forms() {
-    for (parts, field) in [
-        (&[("other", "x")][..], "other"),
-        (&[("file", "x"), ("file", "y")], "file"),
-        (&[("file", "x"), ("name", "y")], "name"),
-        (&[], "file"),
+    for (parts, field, message) in [
+        (&[("other", "x")][..], "other", "found the part \"other\", expected only the part \"file\""),
+        (&[("file", "x"), ("file", "y")], "file", "the part \"file\" is there twice"),
+        (&[("file", "x"), ("name", "y")], "name", "found the part \"name\", expected only the part \"file\""),
+        (&[], "file", "the part \"file\" is missing"),
     ] {
         let answer = call("POST", IMPORT, &[MULTIPART], form(parts)).await;
-        assert_eq!(answer.faults(400)[0].0, field);
+        assert_eq!(answer.faults(400), [(field.to_owned(), message.to_owned())]);
     }
+    let broken: Vec<u8> = form(&[("file", "?")]).bytes().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
+    let answer = call("POST", IMPORT, &[MULTIPART], broken).await;
+    assert_eq!(answer.faults(400), [("file".to_owned(), "the part \"file\" is not UTF-8".to_owned())]);
     assert_eq!(call("POST", IMPORT, &[MULTIPART], "").await.status, 400);
     assert_eq!(call("POST", IMPORT, &[MULTIPART], "--XyZ\r\nContent").await.status, 400);
     assert_eq!(call("POST", IMPORT, &[("content-type", "multipart/form-data")], "x").await.status, 400);
