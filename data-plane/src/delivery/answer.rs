@@ -82,10 +82,11 @@ impl Run<'_> {
             None => self.own_output(),
         };
         if let Some(Err(violations)) = answering.schema.as_ref().map(|schema| schema.validate(&body.json)) {
-            self.trace.failed("validated", "responseSchema", words(&violations));
             if answering.strict {
+                self.trace.failed("validated", "responseSchema", words(&violations));
                 return Answered::Unfit;
             }
+            self.trace.warned("validated", "responseSchema", words(&violations));
         }
         let (body, content_type) = body.other.unwrap_or((body.json, JSON));
         headers.entry(header::CONTENT_TYPE).or_insert(content_type);

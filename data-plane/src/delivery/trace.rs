@@ -64,6 +64,12 @@ impl Trace {
         self.push(Record { at: Timestamp::now(), error: Some(error), ..record });
     }
 
+    /// What is not as it should be, and goes on all the same.
+    pub fn warned(&mut self, stage: &'static str, name: &str, error: String) {
+        let record = Record::new(stage, name, "warning", 0);
+        self.push(Record { at: Timestamp::now(), error: Some(error), ..record });
+    }
+
     /// What ended the attempt before anything was sent.
     pub fn refused(&mut self, failure: &Failure, begun: Instant) {
         let error = Some(failure.message.clone());

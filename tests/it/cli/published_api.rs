@@ -12,6 +12,8 @@ async fn an_api_is_published_and_called_from_the_shell() {
     let cli = Cli::of(&app);
     let said = cli.run(&["api", "create", "quotes", "shops/{shop}/quotes", "--name", "quotes"]).await.expect();
     assert!(said.contains("kanat key create \"quotes\""), "{said}");
+    let without_schema = ["api", "create", "quotes", "other", "--response", "source"];
+    assert!(cli.run(&without_schema).await.fails(2).contains("--response-schema"));
     assert!(cli.run(&["api", "list"]).await.expect().contains("shops/{shop}/quotes"));
     let made = cli.run(&["key", "create", "quotes", "acme", "--rate", "5", "-o", "json"]).await.json();
     assert_eq!(made["rateLimitPerSecond"], 5);

@@ -5,7 +5,7 @@ use kanat_tests::target::{Received, Reply, ok, status};
 use kanat_tests::{Answer, FakeTarget, Rest, TestApp};
 use serde_json::{Value, json};
 
-use super::PATH;
+use super::{PATH, quote};
 
 const ORDER: &str = "name: order\nversion: 1\nsource: {trigger: api}\nmapping:\n  total: source.total | decimal(2)\n";
 
@@ -100,6 +100,29 @@ async fn an_order_is_let_in_checked_run_and_answered() {
     let gone = call(&consumer, "POST", "/v1/shops/eu/orders", &order).await;
     assert_eq!((gone.status, &gone.json()["currentVersion"]), (410, &json!("v2")));
     assert_eq!(gone.json()["currentUrl"], format!("{}/v2/shops/eu/orders", app.base));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_is_not() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    let body = json!({"flowName": "quotes", "path": "built", "authType": "none", "responseMapping": "source.idd"});
+    let made = app.api.post(PATH, &body).await.expect(201);
+    assert_eq!((&made["responseSchema"], &made["strictResponse"]), (&json!(true), &json!(true)));
+    let consumer = app.api.without_key();
+    let built = call(&consumer, "POST", "/built", &json!({"id": 1})).await;
+    assert_eq!((built.status, built.text.as_str()), (200, "null"));
+
+    let versions = format!("{PATH}/{}/versions", text(&made["id"]));
+    let second = json!({"version": "v2", "responseSchema": {"type": "object", "required": ["id"]}});
+    app.api.post(&versions, &second).await.expect(201);
+    let unfit = call(&consumer, "POST", "/v2/built", &json!({"id": 1})).await;
+    assert_eq!(unfit.status, 502, "{}", unfit.text);
+    let message = app.api.message_becomes(&text(&unfit.json()["messageId"]), "delivered").await;
+    let trace = message["trace"].as_array().unwrap();
+    let told = trace.iter().find(|record| record["name"] == "responseSchema").unwrap();
+    assert_eq!(told["status"], "failed");
+    assert!(told["error"].as_str().unwrap().contains("must be an object, not null"), "{told}");
 }
 
 #[tokio::test]

@@ -159,6 +159,10 @@ async fn write(app: &App, db: &mut Db, api: &PublishedApi, version: &mut Version
             *text = asked;
         }
     }
+    // An answer that is built is given: its call waits, whatever the answer looks like.
+    if texts.response_mapping.is_some() && texts.response_schema.is_none() {
+        texts.response_schema = Some("true".to_owned());
+    }
     check_answer(app, db, &flow, texts).await
 }
 

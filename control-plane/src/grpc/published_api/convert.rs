@@ -25,7 +25,7 @@ pub fn new(request: wire::CreatePublishedApiRequest) -> New {
         validation: request.validation_mode,
         deadline: request.deadline,
         on_timeout: request.on_timeout,
-        strict_response: request.strict_response.unwrap_or_default(),
+        strict_response: request.strict_response.unwrap_or(true),
         cors: request.cors.map(cors),
         content: Content {
             flow: Some(request.flow_name),

@@ -81,7 +81,7 @@ pub struct Content {
     /// JSON file with the mapping block of answers.
     #[arg(long, conflicts_with = "response")]
     response_mapping: Option<String>,
-    /// What builds the answer: an expression or a template.
+    /// What builds the answer: an expression or a template; a new API needs --response-schema beside it.
     #[arg(long)]
     response: Option<String>,
 }
@@ -169,6 +169,9 @@ impl Command {
 
 impl Create {
     async fn run(self, session: &Session) -> Result<()> {
+        if self.content.response.is_some() && self.content.response_schema.is_none() {
+            return Err(usage("--response needs --response-schema FILE: the schema of the answer, or `true` for any"));
+        }
         let mut body: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
         let texts = [
             ("flowName", Some(&self.flow)),
