@@ -164,7 +164,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Error> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or_else(|| unauthenticated("send an API key: Authorization: Bearer kanat_ak_..."))?;
     if values.next().is_some() {
-        return Err(unauthenticated("there is more than one Authorization header"));
+        return Err(Error::field("Authorization", "is there more than once: send one credential"));
     }
     let text = value.to_str().ok().and_then(|text| text.split_once(' '));
     match text {

@@ -102,7 +102,8 @@ enum Begun<'a> {
 
 impl<'a> Once<'a> {
     fn of(app: &'a App, caller: &'a Caller, key: &HeaderValue, path: &str) -> Result<Self, Error> {
-        let key = key.to_str().ok().filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len()));
+        let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        let key = key.to_str().ok().filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len())).filter(is_visible);
         let key = key.ok_or_else(|| Error::field("Idempotency-Key", "is not 1 to 255 visible ASCII characters"))?;
         let mut hash = Sha256::new();
         for part in [caller.environment_id.as_str(), path] {

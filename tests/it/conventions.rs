@@ -1,7 +1,7 @@
 //! What holds for every call of `/api/v1`: ids, tags, bodies and their limits.
 
 use kanat_tests::split::Split;
-use kanat_tests::{Rest, TestApp};
+use kanat_tests::{Rest, TestApp, app};
 use serde_json::json;
 
 #[tokio::test]
@@ -160,6 +160,26 @@ async fn the_same_idempotency_key_gets_the_first_answer_again() {
     let other = api.post("/api/v1/lookup-tables", &json!({"name": "other"})).await;
     assert_eq!(other.status, 409, "{}", other.text);
     assert_eq!(app.api.get("/api/v1/lookup-tables").await.expect(200)["pagination"]["total"], 1);
+}
+
+#[tokio::test]
+async fn an_idempotency_key_has_no_blanks() {
+    let app = TestApp::start().await;
+    for key in ["a b", "a\tb"] {
+        let answer =
+            app.api.with_header("idempotency-key", key).post("/api/v1/lookup-tables", &json!({"name": "x"})).await;
+        answer.expect_error(400, "INVALID_ARGUMENT");
+    }
+    assert_eq!(app.api.get("/api/v1/lookup-tables").await.expect(200)["pagination"]["total"], 0);
+}
+
+#[tokio::test]
+async fn a_request_has_one_credential() {
+    let app = TestApp::start().await;
+    for other in [app::KEY, "kanat_ak_of_nobody"] {
+        let request = app.api.request("GET", "/api/v1/flows").header("authorization", format!("Bearer {other}"));
+        Rest::send(request).await.expect_error(400, "INVALID_ARGUMENT");
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,10 @@ pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &str) -> HeaderMap {
             metadata.insert(name, value.clone());
         }
     }
+    // A second credential is for the service to judge.
+    for value in headers.get_all(AUTHORIZATION).iter().skip(1) {
+        metadata.append(AUTHORIZATION, value.clone());
+    }
     if let Some(tag) = headers.get(IF_MATCH).and_then(|v| v.to_str().ok())
         && let Ok(tag) = HeaderValue::from_str(bare_tag(tag))
     {

@@ -48,6 +48,9 @@ pub(crate) async fn let_in(
     headers: &mut HeaderMap,
     now: Timestamp,
 ) -> Result<Caller, Refusal> {
+    if headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "there is more than one Authorization header"));
+    }
     let caller = match &target.api.auth {
         Auth::Anyone => return Ok(Caller::Anyone),
         Auth::ConsumerKey => match target.environment.keys.find(&target.api.id, headers, now) {

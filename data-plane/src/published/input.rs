@@ -171,7 +171,8 @@ fn document(
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(first) = given.next() else { return Ok(None) };
-    let text = first.to_str().ok().filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len()));
+    let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    let text = first.to_str().ok().filter(|text| (1..=IDEMPOTENCY_KEY_LIMIT).contains(&text.len())).filter(is_visible);
     match text.filter(|_| given.next().is_none()) {
         Some(text) => Ok(Some(text.to_owned())),
         None => {

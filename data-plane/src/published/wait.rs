@@ -95,9 +95,9 @@ pub(super) fn filtered() -> Response<Body> {
 pub(super) fn failed(kind: ErrorKind, id: &MessageId) -> Refusal {
     let message = match kind {
         ErrorKind::Mapping => "the flow could not map the request",
-        ErrorKind::Network | ErrorKind::Egress => "a system behind this API could not be reached",
+        ErrorKind::Network | ErrorKind::Tls | ErrorKind::Egress => "a system behind this API could not be reached",
         ErrorKind::Timeout => "a system behind this API did not answer in time",
-        ErrorKind::Status => "a system behind this API answered with an error",
+        ErrorKind::Status | ErrorKind::TargetRefused => "a system behind this API answered with an error",
         ErrorKind::Rejected => "a step of the flow failed",
         ErrorKind::Configuration | ErrorKind::Credentials | ErrorKind::Adapter | ErrorKind::FlowDeleted => {
             "the flow could not be run"

@@ -192,7 +192,7 @@ async fn a_job_under_a_key_is_started_once() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;
     let (flow, _) = app.api.deployed(FLOW).await;
-    let api = app.api.with_header("idempotency-key", "import of monday");
+    let api = app.api.with_header("idempotency-key", "import-of-monday");
     let body = |count| json!({ "flowId": flow, "records": records(count), "concurrency": 2 });
     let first = api.post("/api/v1/batch-jobs", &body(1_500)).await.expect(202);
     let again = api.post("/api/v1/batch-jobs", &body(1_500)).await.expect(202);

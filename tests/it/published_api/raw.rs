@@ -201,6 +201,10 @@ async fn headers(app: &TestApp) {
     }
     let both = say(app, &["POST /orders/1", JSON, key, "idempotency-key: k-2"], b"{}").await;
     assert_eq!(both.status, 400, "{}", both.text());
+    for blank in ["idempotency-key: a b", "idempotency-key: a\tb"] {
+        let answer = say(app, &["POST /orders/1", JSON, blank], b"{}").await;
+        assert_eq!(answer.status, 400, "{blank}: {}", answer.text());
+    }
 }
 
 async fn credentials(app: &TestApp) {
@@ -217,12 +221,16 @@ async fn credentials(app: &TestApp) {
         vec!["authorization: "],
         vec!["authorization: Bearer \u{ff}"],
         vec!["x-api-key: x"],
-        vec!["authorization: Bearer x", &good],
     ] {
         let lines = [vec!["POST /closed", JSON], lines].concat();
         let answer = say(app, &lines, b"{}").await;
         assert_eq!(answer.status, 401, "{lines:?}: {}", answer.text());
         assert!(answer.header("www-authenticate").starts_with("Bearer realm="));
+    }
+    let good = good.as_str();
+    for both in [["authorization: Bearer x", good], [good, "authorization: Bearer x"], [good, good]] {
+        let answer = say(app, &[&["POST /closed", JSON], &both[..]].concat(), b"{}").await;
+        assert_eq!(answer.status, 400, "{both:?}: {}", answer.text());
     }
     let spaced = say(app, &["POST /closed", JSON, &format!("Authorization:   bEARER   {key}  ")], b"{}").await;
     assert_eq!(spaced.status, 200, "{}", spaced.text());
