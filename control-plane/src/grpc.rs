@@ -107,6 +107,18 @@ pub fn if_match<T>(request: &Request<T>) -> IfMatch {
     IfMatch(request.metadata().get("if-match").and_then(|value| value.to_str().ok()).map(str::to_owned))
 }
 
+/// Returns the caller's trace context: its `traceparent`, and behind a space the `tracestate` where there is one.
+pub fn trace_context<T>(request: &Request<T>) -> Option<String> {
+    /// Bytes of a `tracestate` that are handed on; a longer one is left out.
+    const MAX_STATE_BYTES: usize = 1024;
+    let text = |name| request.metadata().get(name).and_then(|value| value.to_str().ok());
+    let parent = text("traceparent")?;
+    match text("tracestate").filter(|state| (1..=MAX_STATE_BYTES).contains(&state.len())) {
+        Some(state) => Some(format!("{parent} {state}")),
+        None => Some(parent.to_owned()),
+    }
+}
+
 /// The answer to a change: its metadata says when not every node runs it yet.
 pub fn changed<T, M>(changed: Changed<T>, convert: impl FnOnce(T) -> M) -> Response<M> {
     let mut response = Response::new(convert(changed.value));

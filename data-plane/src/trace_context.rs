@@ -1,4 +1,5 @@
-//! W3C trace context: taken from the caller or begun here, and handed on to the target.
+//! W3C trace context: taken from the caller or begun here, and handed on to the target. A message keeps its context as
+//! `<traceparent>`, and behind a space the `tracestate` where its caller sent one.
 
 use std::borrow::Cow;
 
@@ -6,16 +7,49 @@ use http::HeaderMap;
 use kanat_model::id::MessageId;
 use uuid::Uuid;
 
-/// The `traceparent` of a message that has come in: a span of its own in the caller's trace when that is valid, else the
-/// first of a new trace whose id is the unique part of the message's id.
+/// Bytes of a `tracestate` that are handed on; a longer one is left out.
+const MAX_STATE_BYTES: usize = 1024;
+
+/// The context of a message that has come in: a span of its own in the caller's trace when that is valid, else the first of
+/// a new trace whose id is the unique part of the message's id.
 pub(crate) fn accept(headers: &HeaderMap, message: &MessageId) -> String {
-    child(caller(headers), message)
+    let caller = caller(headers);
+    let own = child(caller, message);
+    match caller {
+        Some(_) if headers.contains_key("tracestate") => with_state(own, &states(headers)),
+        Some(_) | None => own,
+    }
 }
 
 /// The caller's `traceparent`, when it is valid.
 pub(crate) fn caller(headers: &HeaderMap) -> Option<&str> {
     let given = headers.get("traceparent").and_then(|value| value.to_str().ok());
-    given.filter(|given| parse(given).is_some())
+    given.filter(|given| !given.trim().contains(' ') && parse(given).is_some())
+}
+
+/// The `traceparent` of a context.
+pub(crate) fn parent(context: &str) -> &str {
+    context.split_once(' ').map_or(context, |(parent, _)| parent)
+}
+
+/// The `tracestate` of a context whose `traceparent` is valid.
+pub(crate) fn state(context: &str) -> Option<&str> {
+    let (_, state) = context.split_once(' ')?;
+    parse(context).map(|_| state)
+}
+
+/// A context with this `tracestate`, unless it is empty or too long.
+pub(crate) fn with_state(traceparent: String, state: &str) -> String {
+    match state.len() {
+        1..=MAX_STATE_BYTES => format!("{traceparent} {state}"),
+        _ => traceparent,
+    }
+}
+
+/// The headers of that name are one list.
+fn states(headers: &HeaderMap) -> String {
+    let states = headers.get_all("tracestate").iter().filter_map(|value| value.to_str().ok()).map(str::trim);
+    states.filter(|state| !state.is_empty()).collect::<Vec<_>>().join(",")
 }
 
 /// The `traceparent` of a part of the work on a message: same trace, a span of its own.
@@ -33,7 +67,7 @@ struct Parent<'a> {
 }
 
 fn parse(text: &str) -> Option<Parent<'_>> {
-    let mut parts = text.trim().split('-');
+    let mut parts = parent(text.trim()).split('-');
     let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     // A later version may append fields; this one has none.
     let whole = version != "00" || parts.next().is_none();
@@ -79,6 +113,26 @@ mod tests {
         let child = child(Some(GIVEN), &MessageId::new("msg_1"));
         assert!(child.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && child.ends_with("-00"), "{child}");
         assert!(parse(&child).is_some() && !child.contains("00f067aa0ba902b7"), "{child}");
+    }
+
+    #[test]
+    fn the_state_of_a_valid_trace_is_kept_and_no_part_of_the_parent() {
+        let accepted = |parent: &str, states: &[&str]| {
+            let mut headers = HeaderMap::new();
+            headers.insert("traceparent", parent.parse().unwrap());
+            for state in states {
+                headers.append("tracestate", state.parse().unwrap());
+            }
+            accept(&headers, &MessageId::new("msg_1"))
+        };
+        let context = accepted(GIVEN, &["vendor=a:1 ", "", "other=b"]);
+        assert_eq!(state(&context), Some("vendor=a:1,other=b"));
+        assert!(parent(&context).starts_with(&GIVEN[..36]) && parent(&context).len() == GIVEN.len(), "{context}");
+        let child = child(Some(&context), &MessageId::new("msg_1"));
+        assert!(child.starts_with(&GIVEN[..36]) && child.len() == GIVEN.len(), "{child}");
+        assert_eq!(state(&accepted("none", &["vendor=a"])), None);
+        assert_eq!(state(&accepted(GIVEN, &[&"x".repeat(MAX_STATE_BYTES + 1)])), None);
+        assert_eq!(state(&format!("{} vendor=a", GIVEN.to_uppercase())), None);
     }
 
     #[test]

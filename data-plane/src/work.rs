@@ -31,6 +31,7 @@ pub(crate) struct Work {
     /// Attempts that have ended.
     pub attempts: u32,
     pub max_attempts: u32,
+    /// The context of its trace, see [`trace_context`].
     pub traceparent: Option<String>,
 }
 
@@ -45,10 +46,11 @@ impl Work {
         if !spans::taken() {
             return None;
         }
-        let parent = self.traceparent.take();
-        let own = trace_context::child(parent.as_deref(), &self.id);
-        let span = Span::begin("run", Kind::Internal, &own, parent.as_deref());
-        self.traceparent = Some(own);
+        let context = self.traceparent.take();
+        let own = trace_context::child(context.as_deref(), &self.id);
+        let span = Span::begin("run", Kind::Internal, &own, context.as_deref().map(trace_context::parent));
+        let state = context.as_deref().and_then(trace_context::state).unwrap_or_default();
+        self.traceparent = Some(trace_context::with_state(own, state));
         let attempt = self.attempt().to_string();
         let span = span?.with("kanat.message.id", self.id.as_str()).with("kanat.flow.id", flow.as_str());
         Some(span.with("kanat.attempt", attempt))

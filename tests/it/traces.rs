@@ -26,6 +26,7 @@ async fn webhook_runs_and_calls_are_spans_of_the_senders_trace() {
     let flow = format!("{}on_error:\n  retry: 2x fixed(20ms)\n", passthrough("traced"));
     let (flow, url) = app.api.deployed(&flow).await;
     let sender = app.api.without_key().with_header("traceparent", &format!("00-{TRACE}-{CALLER}-01"));
+    let sender = sender.with_header("tracestate", "vendor=a:1,other=b");
     let id = sender.post(&url, &json!({})).await.expect(202)["messageId"].as_str().unwrap().to_owned();
     app.api.message_becomes(&id, "delivered").await;
 
@@ -53,6 +54,7 @@ async fn webhook_runs_and_calls_are_spans_of_the_senders_trace() {
     for received in target.received() {
         let told = received.header("traceparent").split('-').nth(2).unwrap().to_owned();
         assert_eq!(ids[told.as_str()]["name"], "delivery");
+        assert_eq!(received.header("tracestate"), "vendor=a:1,other=b");
     }
 }
 

@@ -8,7 +8,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::flow_service_server::FlowService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, status};
+use super::{Api, caller, if_match, page, status, trace_context};
 use crate::app::flow;
 
 #[tonic::async_trait]
@@ -97,8 +97,7 @@ impl FlowService for Api {
         request: Request<wire::RunFlowRequest>,
     ) -> Result<Response<wire::RunFlowResponse>, Status> {
         let caller = caller(&request)?;
-        let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
-        let traceparent = traceparent.map(str::to_owned);
+        let traceparent = trace_context(&request);
         let wire::RunFlowRequest { id, payload } = request.into_inner();
         let payload = convert::json_or_null(payload);
         let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent).await.map_err(status::of)?;

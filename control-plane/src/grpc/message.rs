@@ -9,7 +9,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::message_service_server::MessageService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, status};
+use super::{Api, caller, status, trace_context};
 use crate::app::message;
 
 #[tonic::async_trait]
@@ -47,7 +47,7 @@ impl MessageService for Api {
         &self,
         request: Request<wire::ReplayMessageRequest>,
     ) -> Result<Response<wire::ReplayMessageResponse>, Status> {
-        let (caller, traceparent) = (caller(&request)?, header(&request, "traceparent"));
+        let (caller, traceparent) = (caller(&request)?, trace_context(&request));
         let id = MessageId::from(request.into_inner().id);
         let new = message::replay(&self.app, &caller, &id, traceparent).await.map_err(status::of)?;
         let (message_id, replay_of) = (new.into_string(), id.into_string());

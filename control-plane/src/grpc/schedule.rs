@@ -8,7 +8,7 @@ use kanat_proto::v1 as wire;
 use kanat_proto::v1::schedule_service_server::ScheduleService;
 use tonic::{Request, Response, Status};
 
-use super::{Api, caller, if_match, page, status};
+use super::{Api, caller, if_match, page, status, trace_context};
 use crate::app::schedule;
 
 #[tonic::async_trait]
@@ -50,8 +50,7 @@ impl ScheduleService for Api {
         request: Request<wire::TriggerScheduleRequest>,
     ) -> Result<Response<wire::TriggerScheduleResponse>, Status> {
         let caller = caller(&request)?;
-        let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
-        let traceparent = traceparent.map(str::to_owned);
+        let traceparent = trace_context(&request);
         let id = request.into_inner().id.into();
         let message = schedule::trigger(&self.app, &caller, &id, traceparent).await.map_err(status::of)?;
         Ok(Response::new(wire::TriggerScheduleResponse { message_id: message.into_string() }))

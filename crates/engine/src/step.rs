@@ -66,9 +66,9 @@ impl Step {
         }
     }
 
-    /// Why an answer of 2xx is a failure all the same, where the provider says so in its body.
-    pub fn refusal(&self, body: &[u8]) -> Option<String> {
-        self.action.refusal(body)
+    /// What it calls.
+    pub fn action(&self) -> &'static Action {
+        self.action
     }
 
     /// Whether it runs for this message.

@@ -71,15 +71,15 @@ impl fmt::Display for EvaluationError {
         if let Some(field) = &self.field {
             write!(f, "field {field:?}: ")?;
         }
+        // What the value was comes before what is long: the text may be cut.
+        if let Some(value) = &self.value {
+            write!(f, "given {value}: ")?;
+        }
         write!(f, "{}", self.message)?;
         match &self.transform {
-            Some(transform) => write!(f, ", in the transform {transform} of the expression `{}`", self.expression)?,
-            None => write!(f, ", in the expression `{}`", self.expression)?,
+            Some(transform) => write!(f, ", in the transform {transform} of the expression `{}`", self.expression),
+            None => write!(f, ", in the expression `{}`", self.expression),
         }
-        if let Some(value) = &self.value {
-            write!(f, ", which was given {value}")?;
-        }
-        Ok(())
     }
 }
 

@@ -90,8 +90,8 @@ fn an_error_names_expression_transform_and_value() {
     assert_eq!(error.value.as_deref(), Some("\"Grüße\""));
     assert_eq!(
         error.to_string(),
-        "expected a number or a numeric string: it is not a number, in the transform decimal of the expression \
-         `source.name | trim | decimal(2)`, which was given \"Grüße\""
+        "given \"Grüße\": expected a number or a numeric string: it is not a number, in the transform decimal of the \
+         expression `source.name | trim | decimal(2)`"
     );
 }
 

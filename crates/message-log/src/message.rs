@@ -39,6 +39,7 @@ pub struct Message {
     pub batch_id: Option<String>,
     pub replay_of: Option<MessageId>,
     pub ordering_key: Option<String>,
+    /// `<traceparent>`, and behind a space the `tracestate` where its sender had one.
     pub traceparent: Option<String>,
 }
 

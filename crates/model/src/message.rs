@@ -113,11 +113,15 @@ texts!(Trigger {
 pub enum ErrorKind {
     /// A field of the mapping, a condition or a template; final.
     Mapping,
-    /// The request never got an answer: refused, reset, cut off, wrong TLS.
+    /// The request never got an answer: refused, reset, cut off, no address.
     Network,
+    /// The other side spoke no TLS, or showed a certificate that is not accepted.
+    Tls,
     Timeout,
     /// The target answered, and not with 2xx.
     Status,
+    /// The target answered with 2xx, and said in its body that it refuses the call.
+    TargetRefused,
     /// The egress guard refused the address; final.
     Egress,
     /// The connector has no credentials to call with, and may get some.
@@ -134,8 +138,10 @@ pub enum ErrorKind {
 texts!(ErrorKind {
     Mapping = "mapping",
     Network = "network",
+    Tls = "tls",
     Timeout = "timeout",
     Status = "status",
+    TargetRefused = "target_refused",
     Egress = "egress",
     Credentials = "credentials",
     Rejected = "rejected",

@@ -1,6 +1,7 @@
 //! The one client for calls that users direct. Every address is checked by the egress guard after its name was resolved;
 //! redirects are not followed, so no answer can lead elsewhere; every call has a deadline and a bounded answer.
 
+mod fault;
 mod stream;
 
 use std::error::Error as StdError;
@@ -14,6 +15,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use crate::egress::{Policy, Refused};
+use fault::{Unresolved, classify};
 pub use stream::Stream;
 
 /// An answer of unknown length that is longer than this gets all the room that it may take at once.
@@ -68,8 +70,12 @@ pub struct Response {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// No connection, or one that ended too early; names host and port.
     #[error("{0}")]
     Network(String),
+    /// The two sides did not come to speak TLS; names host and port.
+    #[error("{0}")]
+    Tls(String),
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     #[error("{0}")]
@@ -91,7 +97,7 @@ impl Client {
             .tcp_nodelay(true)
             .dns_resolver(Arc::new(GuardedResolver { policy: Arc::clone(&policy) }))
             .build()
-            .map_err(|error| Error::Network(chain(&error)))?;
+            .map_err(|error| Error::Network(error.to_string()))?;
         Ok(Self { http, policy, max_response: options.max_response })
     }
 
@@ -147,20 +153,23 @@ impl Client {
         let mut call = reqwest::Request::new(request.method, request.url);
         *call.headers_mut() = request.headers;
         *call.body_mut() = Some(request.body.into());
-        self.http.execute(call).await.map_err(|error| classify(&error))
+        self.http.execute(call).await.map_err(|error| match error.url() {
+            Some(url) => classify(&error, url),
+            None => Error::Network(error.to_string()),
+        })
     }
 
     /// A long answer is in memory once: its buffer is as large as it may get from its second chunk on, and pages that
     /// nothing is written to cost nothing.
     async fn read(&self, mut answer: reqwest::Response) -> Result<(Bytes, bool), Error> {
         let announced = answer.content_length().and_then(|length| usize::try_from(length).ok());
-        let Some(first) = answer.chunk().await.map_err(|error| classify(&error))? else {
+        let Some(first) = answer.chunk().await.map_err(|error| classify(&error, answer.url()))? else {
             return Ok((Bytes::new(), false));
         };
         if first.len() > self.max_response {
             return Ok((first.slice(..self.max_response), true));
         }
-        let Some(second) = answer.chunk().await.map_err(|error| classify(&error))? else {
+        let Some(second) = answer.chunk().await.map_err(|error| classify(&error, answer.url()))? else {
             return Ok((first, false));
         };
         let mut body = BytesMut::with_capacity(announced.unwrap_or(first.len() + second.len()).min(self.max_response));
@@ -177,7 +186,7 @@ impl Client {
                 return Ok((body.freeze(), true));
             }
             body.extend_from_slice(&chunk);
-            next = answer.chunk().await.map_err(|error| classify(&error))?;
+            next = answer.chunk().await.map_err(|error| classify(&error, answer.url()))?;
         }
         Ok((body.freeze(), false))
     }
@@ -202,7 +211,7 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let policy = Arc::clone(&self.policy);
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved::from)?;
             let mut allowed: Vec<SocketAddr> = Vec::new();
             let mut refused: Option<Refused> = None;
             for address in found {
@@ -217,40 +226,6 @@ impl Resolve for GuardedResolver {
             }
         })
     }
-}
-
-fn classify(error: &reqwest::Error) -> Error {
-    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
-    while let Some(current) = cause {
-        if let Some(refused) = current.downcast_ref::<Refused>() {
-            return Error::Egress(refused.to_string());
-        }
-        cause = current.source();
-    }
-    Error::Network(chain(error))
-}
-
-/// The causes of an error from the outside in, without the URL: it may carry a key.
-fn chain(error: &reqwest::Error) -> String {
-    let mut parts = vec![
-        if error.is_connect() {
-            "cannot connect"
-        } else if error.is_body() || error.is_decode() {
-            "the answer broke off"
-        } else {
-            "the call failed"
-        }
-        .to_owned(),
-    ];
-    let mut cause = error.source();
-    while let Some(current) = cause {
-        let text = current.to_string();
-        if !parts.last().is_some_and(|last| last.ends_with(&text)) {
-            parts.push(text);
-        }
-        cause = current.source();
-    }
-    parts.join(": ")
 }
 
 #[cfg(test)]
@@ -339,7 +314,21 @@ mod tests {
     async fn a_body_that_breaks_off_is_a_network_failure() {
         let (address, _tasks) = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort".to_vec()).await;
         let error = client(LocalTargets::Allowed).send(get(&format!("http://{address}/"))).await.unwrap_err();
-        assert!(matches!(error, Error::Network(_)), "{error}");
+        assert_eq!(error, Error::Network(format!("{address} broke off its answer")));
+    }
+
+    #[tokio::test]
+    async fn a_fault_is_told_in_words_with_host_and_port() {
+        let client = client(LocalTargets::Allowed);
+        let (address, _tasks) = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
+        let plain = client.send(get(&format!("https://{address}/?key=s3cret"))).await.unwrap_err();
+        assert_eq!(plain, Error::Tls(format!("{address} does not speak TLS")));
+        let (address, _tasks) = answering(Vec::new()).await;
+        let closed = client.send(get(&format!("http://{address}/"))).await.unwrap_err();
+        assert_eq!(closed, Error::Network(format!("{address} closed the connection before it answered")));
+        let unknown = client.send(get("http://no-such-host.invalid:8080/")).await.unwrap_err();
+        let Error::Network(told) = &unknown else { panic!("{unknown}") };
+        assert!(told.starts_with("cannot resolve no-such-host.invalid:8080: "), "{told}");
     }
 
     #[tokio::test]
@@ -349,6 +338,6 @@ mod tests {
         drop(listener);
         let error =
             client(LocalTargets::Allowed).send(get(&format!("http://{address}/?key=s3cret"))).await.unwrap_err();
-        assert!(matches!(&error, Error::Network(text) if !text.contains("s3cret")), "{error}");
+        assert_eq!(error, Error::Network(format!("connection refused by {address}")));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue, header};
-use kanat_catalog::Instance;
+use kanat_catalog::{Action, Instance};
 use kanat_engine::{Request, Resources, Step};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
@@ -36,24 +36,18 @@ impl<'c> Called<'c> {
     pub fn step(step: &'c Step, key: &'c str) -> Self {
         Self { stage: "step", name: step.name(), key, step: Some(step), failpoint: "step.answered" }
     }
-
-    /// The subject of a failure's sentence.
-    fn subject(&self) -> String {
-        match self.step {
-            None => "the target".to_owned(),
-            Some(_) => format!("the connector of step {:?}", self.name),
-        }
-    }
 }
 
 impl Run<'_> {
     /// Calls, and calls once more with another access token where the first was refused. Gives an answer of 2xx; every
     /// other one, and none, is a failure.
     pub(super) async fn call(&mut self, request: Request, called: &Called<'_>) -> Result<Response, End> {
-        let renewable = self.tools.resources.instance(&request.instance).filter(|instance| is_renewable(instance));
-        let Some(instance) = renewable else { return self.call_once(request, called).await };
+        let known = self.tools.resources.instance(&request.instance);
+        let Some(instance) = known.filter(|instance| is_renewable(instance)) else {
+            return self.call_once(request, called, known).await;
+        };
         let mut again = repeated(&request);
-        match self.call_once(request, called).await {
+        match self.call_once(request, called, Some(instance)).await {
             Err(End::Failed { failure, answer: Some(answer) }) if answer.status == 401 => {
                 match self.tools.plans.renewed(self.tools.observer.environment, instance).await {
                     Renewed::Token(environment) => {
@@ -63,10 +57,10 @@ impl Run<'_> {
                         };
                         self.mask.add(instance.secrets());
                         instance.apply_auth(&mut again.url, &mut again.headers);
-                        self.call_once(again, called).await
+                        self.call_once(again, called, Some(instance)).await
                     }
                     Renewed::Late => {
-                        let message = format!("{} refused its access token, and no new one has come", called.subject());
+                        let message = format!("{}; no new access token has come", failure.message);
                         let failure = Failure { kind: ErrorKind::Credentials, message, ..failure };
                         Err(End::Failed { failure, answer: Some(answer) })
                     }
@@ -77,13 +71,28 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for its turn at the connector, then calls.
-    async fn call_once(&mut self, mut request: Request, called: &Called<'_>) -> Result<Response, End> {
-        let pass = self.enter(&request.instance).await?;
-        let instance = request.instance.clone();
-        let child = trace_context::child(self.work.traceparent.as_deref(), &self.work.id);
+    /// Waits for its turn at the connector, then calls. An instance that is not there any more has no bounds.
+    async fn call_once(
+        &mut self,
+        mut request: Request,
+        called: &Called<'_>,
+        known: Option<&Instance>,
+    ) -> Result<Response, End> {
+        let pass = match known {
+            Some(instance) => Some(self.enter(instance).await?),
+            None => None,
+        };
+        let context = self.work.traceparent.as_deref();
+        let child = trace_context::child(context, &self.work.id);
         complete(&mut request, called.key, &child, self.tools.agent);
-        let Request { method, url, headers, body, timeout, .. } = request;
+        if let Some(Ok(state)) = context.and_then(trace_context::state).map(HeaderValue::from_str) {
+            request.headers.insert("tracestate", state);
+        }
+        let Request { method, url, headers, body, timeout, instance } = request;
+        let action = match called.step {
+            Some(step) => Some(step.action()),
+            None => known.and_then(|instance| instance.action_with_rule(method.as_str(), &url)),
+        };
         let shown = exchange::request(&method, &url, &headers, &body, &self.mask);
         let span = self.span(called, &headers).map(|span| {
             // The path is the user's, and may hold secrets.
@@ -97,7 +106,7 @@ impl Run<'_> {
         if let Some(pass) = pass {
             pass.judge(verdict(answer.as_ref().map(|answer| answer.status)));
         }
-        let failure = self.judge(&answer, called);
+        let failure = self.judge(&answer, called, action, &shown);
         self.observe(&instance, &answer, called);
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
@@ -112,11 +121,10 @@ impl Run<'_> {
         }
     }
 
-    /// The right to call an instance; none is needed for one that is not there any more.
-    async fn enter(&self, instance: &str) -> Result<Option<Pass>, End> {
-        let Some(instance) = self.tools.resources.instance(instance) else { return Ok(None) };
+    /// The right to call an instance.
+    async fn enter(&self, instance: &Instance) -> Result<Pass, End> {
         let pass = self.tools.bounds.enter(instance).await;
-        pass.map(Some).map_err(|NotNow(wait)| End::Waits { due: Timestamp::now().after(wait) })
+        pass.map_err(|NotNow(wait)| End::Waits { due: Timestamp::now().after(wait) })
     }
 
     /// Tells of how the call ended, and of what a step was answered.
@@ -134,21 +142,34 @@ impl Run<'_> {
     /// The call as a span, under the `traceparent` that the other side is told.
     fn span(&self, called: &Called<'_>, headers: &HeaderMap) -> Option<Span> {
         let own = headers.get("traceparent")?.to_str().ok()?;
-        Span::begin(called.stage, Kind::Client, own, self.work.traceparent.as_deref())
+        Span::begin(called.stage, Kind::Client, own, self.work.traceparent.as_deref().map(trace_context::parent))
     }
 
-    /// Why an answer, or the want of one, is a failure; `None` for 2xx.
-    fn judge(&self, answer: &Result<Response, outbound::Error>, called: &Called<'_>) -> Option<Failure> {
-        let (kind, message) = match answer {
+    /// Why an answer, or the want of one, is a failure; `None` for 2xx that `action` does not take for a refusal. `shown` is
+    /// the request as the trace has it.
+    fn judge(
+        &self,
+        answer: &Result<Response, outbound::Error>,
+        called: &Called<'_>,
+        action: Option<&Action>,
+        shown: &str,
+    ) -> Option<Failure> {
+        let kind = match answer {
             Ok(answer) if (200..300).contains(&answer.status) => {
-                (ErrorKind::Status, called.step.and_then(|step| step.refusal(&answer.body))?)
+                action.and_then(|action| action.refusal(&answer.body))?;
+                ErrorKind::TargetRefused
             }
-            Ok(answer) => (ErrorKind::Status, format!("{} answered {}", called.subject(), answer.status)),
-            Err(error @ outbound::Error::Network(_)) => (ErrorKind::Network, error.to_string()),
-            Err(error @ outbound::Error::Timeout(_)) => (ErrorKind::Timeout, error.to_string()),
-            Err(error @ outbound::Error::Egress(_)) => (ErrorKind::Egress, error.to_string()),
+            Ok(_) => ErrorKind::Status,
+            Err(outbound::Error::Network(_)) => ErrorKind::Network,
+            Err(outbound::Error::Tls(_)) => ErrorKind::Tls,
+            Err(outbound::Error::Timeout(_)) => ErrorKind::Timeout,
+            Err(outbound::Error::Egress(_)) => ErrorKind::Egress,
         };
-        let message = self.mask.apply(&message).into_owned();
+        let call = exchange::method_and_url(shown);
+        let message = match answer {
+            Ok(answer) => format!("{call} answered {}", exchange::beginning(answer, &self.mask)),
+            Err(error) => format!("{call}: {}", self.mask.apply(&error.to_string())),
+        };
         Some(Failure { kind, message, field: called.step.map(Step::place), expression: None })
     }
 }
@@ -176,7 +197,7 @@ pub(crate) fn verdict(status: Result<u16, &outbound::Error>) -> Verdict {
         Ok(500..=599) => Verdict::Ill,
         Ok(429) | Err(outbound::Error::Egress(_)) => Verdict::Unknown,
         Ok(_) => Verdict::Well,
-        Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Verdict::Ill,
+        Err(outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_)) => Verdict::Ill,
     }
 }
 
@@ -186,7 +207,7 @@ pub(crate) fn ended(status: Result<u16, &outbound::Error>) -> Option<Ended> {
         Ok(401 | 403 | 500..=599) => Some(Ended::Failed),
         Ok(429) | Err(outbound::Error::Egress(_)) => None,
         Ok(_) => Some(Ended::Well),
-        Err(outbound::Error::Network(_) | outbound::Error::Timeout(_)) => Some(Ended::Failed),
+        Err(outbound::Error::Network(_) | outbound::Error::Tls(_) | outbound::Error::Timeout(_)) => Some(Ended::Failed),
     }
 }
 

@@ -11,6 +11,10 @@ use crate::ingress::{MASK, is_sensitive};
 /// Bytes of a body that a trace keeps.
 const BODY_LIMIT: usize = 16 << 10;
 
+/// Characters of a URL, and of an answer's body, that an error shows.
+const URL_CHARACTERS: usize = 2000;
+const BEGINNING_CHARACTERS: usize = 200;
+
 /// `{method, url, headers, body}`.
 pub(crate) fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u8], mask: &Mask) -> String {
     let mut out = Vec::with_capacity(256 + body.len().min(BODY_LIMIT));
@@ -29,6 +33,29 @@ pub(crate) fn response(response: &Response, mask: &Mask) -> String {
     out.extend_from_slice(response.status.to_string().as_bytes());
     write_rest(&response.headers, &response.body, response.truncated, mask, &mut out);
     text(out)
+}
+
+/// `<METHOD> <url>` of a request as [`request`] shows it.
+pub(crate) fn method_and_url(shown: &str) -> String {
+    let text = |name| json::member(shown, name).map(json::decode).unwrap_or_default();
+    let url = text("url");
+    let cut = url.char_indices().nth(URL_CHARACTERS).map_or(url.len(), |(at, _)| at);
+    let more = if cut < url.len() { "…" } else { "" };
+    format!("{} {}{more}", text("method"), &url[..cut])
+}
+
+/// `<status>: <the first characters of the body>`, on one line; the status alone where there is no body.
+pub(crate) fn beginning(response: &Response, mask: &Mask) -> String {
+    // A secret across the cut would show its beginning: mask before cutting.
+    let most = (4 * BEGINNING_CHARACTERS + mask.longest()).min(response.body.len());
+    let head = String::from_utf8_lossy(&response.body[..most]);
+    let masked = mask.apply(head.trim());
+    let begun: String =
+        masked.chars().take(BEGINNING_CHARACTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match begun.trim_end() {
+        "" => response.status.to_string(),
+        begun => format!("{}: {begun}", response.status),
+    }
 }
 
 fn write_rest(headers: &HeaderMap, body: &[u8], truncated: bool, mask: &Mask, out: &mut Vec<u8>) {
@@ -114,6 +141,22 @@ mod tests {
             response(&got, &mask),
             "{\"status\":503,\"headers\":{\"content-type\":\"text/plain\"},\"body\":\"busy \u{fffd}\",\"truncated\":true}"
         );
+    }
+
+    #[test]
+    fn an_error_shows_the_call_and_the_beginning_of_the_answer() {
+        let mask = Mask::new(&["s3cret".to_owned()]);
+        let url: Url = "https://erp.example/in?key=s3cret".parse().unwrap();
+        let shown = request(&Method::POST, &url, &HeaderMap::new(), b"{}", &mask);
+        assert_eq!(method_and_url(&shown), "POST https://erp.example/in?key=********");
+        let answered = |status, body: &str| {
+            let body = Bytes::copy_from_slice(body.as_bytes());
+            beginning(&Response { status, headers: HeaderMap::new(), body, truncated: false }, &mask)
+        };
+        assert_eq!(answered(500, "{\n  \"error\": \"s3cret\"\n}\n"), "500: {   \"error\": \"********\" }");
+        assert_eq!(answered(503, " \n"), "503");
+        let long = answered(500, &format!("{}s3cret", "ü".repeat(197)));
+        assert_eq!(long, format!("500: {}***", "ü".repeat(197)));
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub(super) fn decide(
 /// Whether the same message may fare better another time.
 fn may_pass(policy: Policy, kind: ErrorKind, status: Option<u16>) -> bool {
     match kind {
-        ErrorKind::Network | ErrorKind::Timeout | ErrorKind::Credentials => true,
-        ErrorKind::Status => {
+        ErrorKind::Network | ErrorKind::Tls | ErrorKind::Timeout | ErrorKind::Credentials => true,
+        ErrorKind::Status | ErrorKind::TargetRefused => {
             !policy.transient_only || status.is_some_and(|status| matches!(status, 408 | 425 | 429 | 500..=599))
         }
         ErrorKind::Mapping

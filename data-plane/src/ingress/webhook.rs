@@ -177,7 +177,8 @@ fn arrive(
 
 /// The storing of a message, as a part of what its sender does.
 fn span(runnable: &Runnable, arrival: &Arrival, headers: &HeaderMap) -> Option<Span> {
-    let (own, caller) = (arrival.traceparent.as_deref()?, trace_context::caller(headers));
+    let own = arrival.traceparent.as_deref().map(trace_context::parent)?;
+    let caller = trace_context::caller(headers);
     let span = Span::begin("webhook", spans::Kind::Server, own, caller)?;
     Some(span.with("kanat.message.id", arrival.id.as_str()).with("kanat.flow.id", runnable.flow.id.as_str()))
 }

@@ -91,6 +91,7 @@ async fn a_failed_delivery_is_retried_under_the_same_key_and_trace() {
     let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let mut request = super::node::webhook("t-flaky", "{}");
     request.headers_mut().insert("traceparent", traceparent.parse().unwrap());
+    request.headers_mut().insert("tracestate", "vendor=a".parse().unwrap());
     let id = node.send(request).await.id("accepted");
     let message = node.finished(&id).await;
 
@@ -103,6 +104,7 @@ async fn a_failed_delivery_is_retried_under_the_same_key_and_trace() {
         let child = request.headers["traceparent"].to_str().unwrap();
         assert!(child.starts_with(&traceparent[..36]) && child != traceparent, "{child}");
         assert!(spans.insert(child.to_owned()));
+        assert_eq!(request.headers["tracestate"], "vendor=a");
     }
     let trace = node.trace(&id).await;
     let stages: Vec<_> = trace.iter().map(|record| (record.stage.as_str(), record.attempt)).collect();
@@ -129,11 +131,12 @@ async fn a_target_that_never_works_leaves_a_dead_letter() {
 
     assert_eq!((message.status, message.attempts), (Status::DeadLetter, 4));
     let failure = message.error.unwrap();
-    assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::Status, "the target answered 500"));
+    let told = format!("POST {}/in answered 500: no luck", target.url);
+    assert_eq!((failure.kind, &failure.message), (ErrorKind::Status, &told));
     assert_eq!(target.received().len(), 4);
     let trace = node.trace(&id).await;
     let last = trace.last().unwrap();
-    assert_eq!((last.stage.as_str(), last.error.as_deref()), ("dead_lettered", Some("the target answered 500")));
+    assert_eq!((last.stage.as_str(), last.error.as_ref()), ("dead_lettered", Some(&told)));
     assert!(trace.iter().any(|record| record.response.as_ref().is_some_and(|shown| shown.contains("no luck"))));
     node.stop().await;
     target.stop().await;
@@ -148,8 +151,41 @@ async fn a_target_that_is_not_there_is_a_network_failure() {
     let id = node.accepted("t-gone", "{}").await;
     let message = node.finished(&id).await;
     assert_eq!((message.status, message.attempts), (Status::DeadLetter, 4));
-    assert_eq!(message.error.map(|failure| failure.kind), Some(ErrorKind::Network));
+    let failure = message.error.unwrap();
+    let place = url.strip_prefix("http://").unwrap();
+    let told = format!("POST {url}/in: connection refused by {place}");
+    assert_eq!((failure.kind, failure.message), (ErrorKind::Network, told));
     node.stop().await;
+}
+
+#[tokio::test]
+async fn a_refusal_in_an_answer_of_success_is_a_failure_where_the_catalog_says_so() {
+    const REFUSED: &str = r#"{"ok": false, "error": "invalid_auth"}"#;
+    let node = Node::start().await;
+    let target = Target::answering(|_, _| Response::builder().status(200).body(REFUSED).unwrap()).await;
+    let config = format!(r#"{{"bot_token":"xoxb-1","base_url":"{}/api"}}"#, target.url);
+    node.control.instance_of("slack", "ci_chat", &config).await;
+    let to = |name: &str, method: &str, endpoint: &str| {
+        let mut plan = flow(name);
+        let to = plan.target.as_mut().expect("a target");
+        to.instance = "ci_chat".to_owned();
+        to.endpoint = endpoint.to_owned();
+        to.method = method.to_owned();
+        plan
+    };
+    node.control.flow(&to("posts", "POST", "/chat.{{ source.what }}?x=1")).await;
+    node.control.flow(&to("elsewhere", "POST", "/chat.unknown")).await;
+    node.control.flow(&to("otherwise", "PUT", "/chat.postMessage")).await;
+    let id = node.accepted("t-posts", r#"{"what":"postMessage"}"#).await;
+    let failure = node.finished(&id).await.error.unwrap();
+    let told = format!("POST {}/api/chat.postMessage?x=1 answered 200: {REFUSED}", target.url);
+    assert_eq!((failure.kind, failure.message), (ErrorKind::TargetRefused, told));
+    for token in ["t-elsewhere", "t-otherwise"] {
+        let id = node.accepted(token, "{}").await;
+        assert_eq!(node.finished(&id).await.status, Status::Delivered, "{token}");
+    }
+    node.stop().await;
+    target.stop().await;
 }
 
 #[tokio::test]

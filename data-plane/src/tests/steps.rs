@@ -111,7 +111,7 @@ async fn a_retry_goes_on_at_the_step_that_failed() {
     let steps: Vec<_> = trace.iter().filter(|record| record.stage == "step").collect();
     let told: Vec<_> = steps.iter().map(|s| (s.name.as_str(), s.status.as_str(), s.attempt)).collect();
     assert_eq!(told, [("open", "ok", 1), ("note", "failed", 1), ("note", "failed", 2), ("note", "ok", 3)]);
-    assert_eq!(steps[1].error.as_deref(), Some("the connector of step \"note\" answered 503"));
+    assert!(steps[1].error.as_ref().unwrap().ends_with(" answered 503"), "{:?}", steps[1]);
     node.stop().await;
     desk.stop().await;
     target.stop().await;
@@ -129,7 +129,7 @@ async fn a_step_that_rejects_ends_the_message_at_once() {
     assert_eq!((message.status, message.attempts), (Status::DeadLetter, 1));
     let failure = message.error.unwrap();
     assert_eq!((failure.kind, failure.field.as_deref()), (ErrorKind::Rejected, Some("steps.note")));
-    assert_eq!(failure.message, "the connector of step \"note\" answered 503");
+    assert!(failure.message.starts_with("PUT http://") && failure.message.ends_with(" answered 503"), "{failure:?}");
     assert_eq!((desk.received().len(), target.received().len()), (2, 0));
     node.stop().await;
     desk.stop().await;

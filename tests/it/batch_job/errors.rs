@@ -49,7 +49,7 @@ async fn failed_records_are_listed_with_their_reason_and_tried_again_in_a_job_of
     let lines: Vec<&str> = csv.text.lines().collect();
     assert_eq!((lines[0], lines.len()), ("index,messageId,kind,error,field,record", 5));
     assert!(
-        lines[1].starts_with("0,msg_") && lines[1].ends_with(r#",status,the target answered 422,,"{""n"":0}""#),
+        lines[1].starts_with("0,msg_") && lines[1].contains(" answered 422") && lines[1].ends_with(r#","{""n"":0}""#),
         "{}",
         lines[1]
     );

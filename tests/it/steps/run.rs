@@ -92,7 +92,9 @@ async fn a_step_that_rejects_fails_its_message_at_once() {
     let id = app.api.webhook(&url, &json!({"name": "Ann", "email": "a@b.example"})).await;
     let message = app.api.message_becomes(&id, "dead_letter").await;
     assert_eq!((&message["attempts"], &message["error"]["kind"]), (&json!(1), &json!("rejected")));
-    assert_eq!(message["error"]["message"], "the connector of step \"ticket\" answered 503");
+    let told = format!("POST {}/api/v2/tickets answered 503", desk.url());
+    assert!(message["error"]["message"].as_str().unwrap().starts_with(&told), "{message}");
+    assert_eq!(message["error"]["field"], "steps.ticket");
     assert_eq!((desk.received().len(), erp.received().len()), (1, 0));
 }
 

@@ -109,7 +109,7 @@ fn a_missing_list_is_left_out_and_anything_else_is_an_error() {
     let error = write(&[("x.y", Each("source.id", &[]))]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "field \"x.y\": expected a list, found a number, in the expression `source.id`, which was given 17"
+        "field \"x.y\": given 17: expected a list, found a number, in the expression `source.id`"
     );
 }
 

@@ -41,6 +41,6 @@ impl Stream {
         let begun = Instant::now();
         let outcome = tokio::time::timeout(self.left, self.answer.chunk()).await;
         self.left = self.left.saturating_sub(begun.elapsed());
-        outcome.map_err(|_| Error::Timeout(self.timeout))?.map_err(|error| classify(&error))
+        outcome.map_err(|_| Error::Timeout(self.timeout))?.map_err(|error| classify(&error, self.answer.url()))
     }
 }
