@@ -4,6 +4,7 @@
 mod adapter;
 mod api_key;
 mod batch_job;
+mod clear;
 mod connector;
 mod consumer_key;
 mod environment;

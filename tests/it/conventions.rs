@@ -28,6 +28,43 @@ async fn a_tag_saves_a_second_read() {
 }
 
 #[tokio::test]
+async fn a_record_that_was_read_may_be_sent_back_as_an_update() {
+    let app = TestApp::start().await;
+    let created = async |path: &str, body: serde_json::Value| {
+        let made = app.api.post(path, &body).await.expect(201);
+        format!("{path}/{}", made["id"].as_str().unwrap())
+    };
+    let config = json!({"base_url": "https://erp.example.com", "auth": "bearer", "token": "s3cret"});
+    let instance =
+        created("/api/v1/connectors/instances", json!({"catalogId": "http", "name": "erp", "config": config})).await;
+    let code = "function transform(input, context) { return input; }";
+    let adapter = json!({"name": "same", "type": "transform", "code": code, "description": "gives back"});
+    let adapter = created("/api/v1/adapters", adapter).await;
+    app.api.flow(&crate::published_api::quote("quotes")).await;
+    let api = created("/api/v1/published-apis", json!({"flowName": "quotes", "path": "quotes"})).await;
+    let flows = app.api.get("/api/v1/flows").await.expect(200);
+    let flow = format!("/api/v1/flows/{}", flows["data"][0]["id"].as_str().unwrap());
+    for path in [&instance, &adapter, &api, &flow, &"/api/v1/environments/staging".to_owned()] {
+        let read = app.api.get(path).await.expect(200);
+        for update in [app.api.put(path, &read).await, app.api.patch(path, &read).await] {
+            let sent = update.expect(200);
+            for (field, value) in read.as_object().unwrap() {
+                let is_moved = ["etag", "updatedAt", "version", "config", "plan", "versions"].contains(&field.as_str());
+                assert!(is_moved || sent[field] == *value, "{path}: {field} is {} after {value}", sent[field]);
+            }
+        }
+        let mut misspelt = read.clone();
+        misspelt["descriptoin"] = json!("x");
+        let details = app.api.put(path, &misspelt).await.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(details[0]["field"], "descriptoin", "{path}");
+    }
+    // The record of another one is refused, and null takes a description away.
+    let other = app.api.get(&instance).await.expect(200);
+    app.api.put(&instance, &json!({"id": "ci_another", "name": other["name"]})).await.expect(400);
+    assert_eq!(app.api.put(&adapter, &json!({"description": null})).await.expect(200)["description"], "");
+}
+
+#[tokio::test]
 async fn malformed_json_is_told_by_line_and_column() {
     let app = TestApp::start().await;
     let answer = app.api.raw("POST", "/api/v1/lookup-tables", "application/json", "{\n  \"name\" 7}").await;

@@ -29,7 +29,10 @@ pub struct Limits {
 pub struct Update {
     /// `inactive` suspends, `active` lets in again.
     pub status: Option<String>,
-    pub limits: Limits,
+    /// `Some(None)` takes the limit away.
+    pub per_second: Option<Option<u32>>,
+    /// `Some(None)` takes the limit away.
+    pub daily: Option<Option<u32>>,
 }
 
 /// A key that was made, with its text, which is nowhere else.
@@ -93,7 +96,11 @@ pub async fn update(
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let (api, mut key) = key_of(change.db(), caller, api, id).await?;
     let now = Timestamp::now();
-    check_limits(update.limits)?;
+    let limits = Limits {
+        per_second: update.per_second.unwrap_or(key.rate_limit_per_second),
+        daily: update.daily.unwrap_or(key.daily_limit),
+    };
+    check_limits(limits)?;
     if let Some(status) = &update.status {
         key.standing = match Status::parse(status) {
             Some(Status::Active) => key.standing.resume(now)?,
@@ -102,8 +109,8 @@ pub async fn update(
         };
         change.urgent();
     }
-    key.rate_limit_per_second = update.limits.per_second.or(key.rate_limit_per_second);
-    key.daily_limit = update.limits.daily.or(key.daily_limit);
+    key.rate_limit_per_second = limits.per_second;
+    key.daily_limit = limits.daily;
     consumer_key::update(change.db(), &key).await?;
     if !key.standing.has_ended(now) {
         publish(&mut change, &api, &key).await?;

@@ -58,7 +58,7 @@ impl AdapterService for Api {
         request: Request<wire::UpdateAdapterRequest>,
     ) -> Result<Response<wire::Adapter>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let (id, update) = convert::update(request.into_inner());
+        let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let updated = adapter::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         Ok(changed(updated, convert::adapter))
     }

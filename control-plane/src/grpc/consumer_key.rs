@@ -42,7 +42,7 @@ impl ConsumerKeyService for Api {
         request: Request<wire::UpdateConsumerKeyRequest>,
     ) -> Result<Response<wire::ConsumerKey>, Status> {
         let caller = caller(&request)?;
-        let (id, key_id, update) = convert::update(request.into_inner());
+        let (id, key_id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let updated = consumer_key::update(&self.app, &caller, &id, &key_id, update).await.map_err(status::of)?;
         Ok(changed(updated, |key| convert::seen(key, Timestamp::now())))
     }

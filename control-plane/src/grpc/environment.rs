@@ -47,7 +47,7 @@ impl EnvironmentService for Api {
         request: Request<wire::UpdateEnvironmentRequest>,
     ) -> Result<Response<wire::Environment>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let (id, update) = convert::update(request.into_inner());
+        let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let updated = environment::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         Ok(changed(updated, convert::environment))
     }

@@ -45,7 +45,7 @@ impl FlowService for Api {
 
     async fn update_flow(&self, request: Request<wire::UpdateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let (id, update) = convert::update(request.into_inner());
+        let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let updated = flow::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         convert::changed_details(&self.app, updated)
     }

@@ -49,7 +49,7 @@ impl PublishedApiService for Api {
         request: Request<wire::UpdatePublishedApiRequest>,
     ) -> Result<Response<wire::PublishedApi>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let (id, update) = convert::update(request.into_inner());
+        let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let updated = published_api::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         Ok(changed(updated, convert::api))
     }

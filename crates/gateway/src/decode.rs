@@ -14,9 +14,14 @@ use crate::json::{self, Value as Json};
 /// More faults than these are not told.
 const MAX_FAULTS: usize = 50;
 
-/// Builds a message of `descriptor` from an object.
-pub(crate) fn message(descriptor: &MessageDescriptor, json: Json<'_>) -> Result<DynamicMessage, Vec<FieldError>> {
-    let mut decoder = Decoder { faults: Vec::new() };
+/// Builds a message of `descriptor` from an object. Fields that only `read` knows are ignored: the object may be what was
+/// read before, with fields that the server sets.
+pub(crate) fn message(
+    descriptor: &MessageDescriptor,
+    read: Option<&MessageDescriptor>,
+    json: Json<'_>,
+) -> Result<DynamicMessage, Vec<FieldError>> {
+    let mut decoder = Decoder { faults: Vec::new(), read };
     let message = decoder.message(descriptor, json, "");
     match message {
         Some(message) if decoder.faults.is_empty() => Ok(message),
@@ -26,18 +31,20 @@ pub(crate) fn message(descriptor: &MessageDescriptor, json: Json<'_>) -> Result<
 
 /// Builds one item of the list `field`, which stands at `path`.
 pub(crate) fn item(field: &FieldDescriptor, json: Json<'_>, path: &str) -> Result<Value, Vec<FieldError>> {
-    let mut decoder = Decoder { faults: Vec::new() };
+    let mut decoder = Decoder { faults: Vec::new(), read: None };
     match decoder.value(&field.kind(), json, path) {
         Some(value) if decoder.faults.is_empty() => Ok(value),
         _ => Err(decoder.faults),
     }
 }
 
-struct Decoder {
+struct Decoder<'a> {
     faults: Vec<FieldError>,
+    /// The message that a read of the same resource gives.
+    read: Option<&'a MessageDescriptor>,
 }
 
-impl Decoder {
+impl Decoder<'_> {
     /// `None` when it is no object; other faults are on the list and leave their field out.
     fn message(&mut self, descriptor: &MessageDescriptor, json: Json<'_>, path: &str) -> Option<DynamicMessage> {
         if json.kind() != json::Kind::Object {
@@ -50,7 +57,10 @@ impl Decoder {
         for (name, value) in json.members() {
             let here = field::member(path, &name);
             let Some(field) = field::find(descriptor, &name) else {
-                self.fault(&here, "unknown field".to_owned());
+                let is_read = path.is_empty() && self.read.is_some_and(|read| field::find(read, &name).is_some());
+                if !is_read {
+                    self.fault(&here, "unknown field".to_owned());
+                }
                 continue;
             };
             if !seen.insert(field.number()) {
@@ -59,6 +69,12 @@ impl Decoder {
             }
             if let Some(other) = one_of(&message, &field) {
                 self.fault(&here, format!("cannot stand beside {}", other.json_name()));
+                continue;
+            }
+            if value.kind() == json::Kind::Null
+                && let Some(clear) = field::cleared_by_null(&field)
+            {
+                clear_field(&mut message, &clear, &field);
                 continue;
             }
             if let Some(value) = self.field(&field, value, &here) {
@@ -142,6 +158,13 @@ impl Decoder {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(FieldError::new(path, reason));
         }
+    }
+}
+
+/// Adds the name of `field` to the list `clear`.
+fn clear_field(message: &mut DynamicMessage, clear: &FieldDescriptor, field: &FieldDescriptor) {
+    if let Value::List(names) = message.get_field_mut(clear) {
+        names.push(Value::String(field.name().to_owned()));
     }
 }
 

@@ -13,6 +13,14 @@ pub(crate) fn inline_json(message: &MessageDescriptor) -> Option<FieldDescriptor
     (message.full_name() == JSON).then(|| message.get_field_by_name("text")).flatten()
 }
 
+/// Returns the list of the same message that takes the name of `field` when JSON says null; none when null means that the
+/// field is left out.
+pub(crate) fn cleared_by_null(field: &FieldDescriptor) -> Option<FieldDescriptor> {
+    let mark = field.parent_pool().get_extension_by_name("kanat.v1.null_clears")?;
+    let is_marked = field.options().get_extension(&mark).as_bool().unwrap_or_default();
+    is_marked.then(|| field.parent_message().get_field_by_name("clear")).flatten()
+}
+
 /// Finds a field by its JSON name, its name in snake_case, or that in camelCase.
 pub(crate) fn find(message: &MessageDescriptor, name: &str) -> Option<FieldDescriptor> {
     message

@@ -33,7 +33,7 @@ where
 {
     let rpc = &route.rpc;
     let (mut message, query_carries_fields) = if route.takes_body {
-        let read = body::read(rpc, &parts.headers, body, options).await?;
+        let read = body::read(route, &parts.headers, body, options).await?;
         (read.message, read.is_file)
     } else {
         body::refuse(body, options).await?;
@@ -52,7 +52,7 @@ fn beside_the_body(
     query_carries_fields: bool,
 ) -> Result<(), Problem> {
     let rpc = &route.rpc;
-    path(message, variables)?;
+    path(message, route, variables)?;
     let in_path: Vec<_> = variables.iter().map(|(field, _)| field.number()).collect();
     let taken = |field: &Variable| in_path.contains(&field.number()) || rpc.rest.upload.as_ref() == Some(field);
     let may_be_given = |field: &_| query_carries_fields && !taken(field);
@@ -62,15 +62,29 @@ fn beside_the_body(
 }
 
 /// What the path says holds; a body may repeat it, but not contradict it.
-fn path(message: &mut DynamicMessage, variables: &[(Variable, String)]) -> Result<(), Problem> {
+fn path(message: &mut DynamicMessage, route: &Route, variables: &[(Variable, String)]) -> Result<(), Problem> {
     for (field, text) in variables {
         let value = scalar::from_text(&field.kind(), text).map_err(|e| Problem::field(field.json_name(), e))?;
-        if message.has_field(field) && *message.get_field(field) != value {
+        let given = message.has_field(field).then(|| message.get_field(field).into_owned());
+        let contradicts = |given: &Value| {
+            let own_id = given.as_str().filter(|_| route.read().is_some());
+            *given != value && !own_id.is_some_and(|id| may_be_read_id(id, variables))
+        };
+        if given.as_ref().is_some_and(contradicts) {
             return Err(Problem::field(field.json_name(), "the body and the path say different things"));
         }
         message.set_field(field, value);
     }
     Ok(())
+}
+
+/// Whether the `id` of a record that was read may be sent to this path. The path names the record by its own field, such as
+/// `key_id`, or by a name instead of an id; an id of the same kind as one in the path has to be that one.
+fn may_be_read_id(id: &str, variables: &[(Variable, String)]) -> bool {
+    let kind = |id: &str| id.split_once('_').map(|(kind, _)| kind.to_owned());
+    let mut texts = variables.iter().map(|(_, text)| text.as_str());
+    let is_id = kind(id).is_some();
+    is_id && (texts.clone().any(|text| text == id) || texts.all(|text| kind(text) != kind(id)))
 }
 
 /// A stream that was cut off goes on behind the last event seen: `Last-Event-ID` is newer than what the URL says.

@@ -35,6 +35,14 @@ pub(crate) struct Route {
     pub rpc: Arc<Rpc>,
 }
 
+impl Route {
+    /// Returns the message that a read gives of the resource that the route updates; none when it updates nothing.
+    pub(crate) fn read(&self) -> Option<&MessageDescriptor> {
+        let updates = self.takes_body && matches!(self.method, Method::PUT | Method::PATCH);
+        updates.then_some(&self.rpc.output)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Router {
     /// In the order of the descriptor set.

@@ -48,6 +48,14 @@ async fn keys_follow_the_table_of_the_spec() {
     let third = app.api.put(&third_path, &changed).await.expect(200);
     assert_eq!((&third["status"], &third["rateLimitPerSecond"]), (&json!("active"), &json!(20)));
     assert_eq!(third["dailyLimit"], 1000);
+    // A limit is taken away by null, and only that one.
+    let third = app.api.put(&third_path, &json!({"rateLimitPerSecond": null})).await.expect(200);
+    assert!(third.get("rateLimitPerSecond").is_none() && third["dailyLimit"] == 1000, "{third}");
+    // What was read may be sent back; what another key's read gave may not.
+    let read = one(&app, &keys, &third).await;
+    let sent = app.api.put(&third_path, &read).await.expect(200);
+    assert_eq!((&sent["dailyLimit"], &sent["status"]), (&json!(1000), &json!("active")));
+    app.api.put(&third_path, &one(&app, &keys, &made).await).await.expect_error(400, "INVALID_ARGUMENT");
     // Revoked for good; to revoke it again changes nothing.
     for _ in 0..2 {
         assert_eq!(app.api.delete(&third_path).await.status, 204);

@@ -8,6 +8,7 @@ use kanat_store::adapter::Adapter;
 
 use crate::app::adapter::template::Template;
 use crate::app::adapter::{New, Tested, Update, adapter_etag};
+use crate::grpc::clear;
 
 pub fn adapter(adapter: Adapter) -> wire::Adapter {
     wire::Adapter {
@@ -40,9 +41,11 @@ pub fn new(request: wire::CreateAdapterRequest) -> New {
     New { name, description: description.unwrap_or_default(), kind: r#type, code }
 }
 
-pub fn update(request: wire::UpdateAdapterRequest) -> (AdapterId, Update) {
-    let wire::UpdateAdapterRequest { id, name, description, r#type, code } = request;
-    (id.into(), Update { name, description, kind: r#type, code })
+pub fn update(request: wire::UpdateAdapterRequest) -> Result<(AdapterId, Update), Error> {
+    let wire::UpdateAdapterRequest { id, name, description, r#type, code, clear } = request;
+    clear::check(&clear, &["description"])?;
+    let description = clear::text(description, &clear, "description");
+    Ok((id.into(), Update { name, description, kind: r#type, code }))
 }
 
 /// The input may be null, and may not be left out.

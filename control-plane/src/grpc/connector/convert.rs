@@ -15,7 +15,7 @@ use crate::app::connector::oauth::{Callback, Held, Started};
 use crate::app::connector::schemas::Checked;
 use crate::app::connector::{self, Config, New, Seen, Tested, Update};
 use crate::app::{App, Changed, etag};
-use crate::grpc::status;
+use crate::grpc::{clear, status};
 
 pub fn entry(entry: &Entry) -> wire::CatalogEntry {
     wire::CatalogEntry {
@@ -59,8 +59,10 @@ pub fn new(request: wire::CreateConnectorInstanceRequest) -> Result<New, Error> 
 }
 
 pub fn update(request: wire::UpdateConnectorInstanceRequest) -> Result<(InstanceId, Update), Error> {
+    clear::check(&request.clear, &["display_name"])?;
     let config = request.config.map(config).transpose()?;
-    Ok((request.id.into(), Update { name: request.name, display_name: request.display_name, config }))
+    let display_name = clear::text(request.display_name, &request.clear, "display_name");
+    Ok((request.id.into(), Update { name: request.name, display_name, config }))
 }
 
 /// An instance with its secrets masked, and how it does.

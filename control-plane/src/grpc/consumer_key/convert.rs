@@ -1,21 +1,24 @@
 //! Consumer keys between the wire and the use-cases.
 
-use kanat_model::Timestamp;
 use kanat_model::id::{ConsumerKeyId, PublishedApiId};
+use kanat_model::{Error, Timestamp};
 use kanat_proto::v1 as wire;
 use kanat_store::consumer_key::ConsumerKey;
 
 use crate::app::consumer_key::{Limits, Made, Seen, Update};
+use crate::grpc::clear;
 
 pub fn new(request: wire::CreateConsumerKeyRequest) -> (PublishedApiId, String, Limits) {
     let wire::CreateConsumerKeyRequest { id, consumer, rate_limit_per_second, daily_limit } = request;
     (id.into(), consumer, Limits { per_second: rate_limit_per_second, daily: daily_limit })
 }
 
-pub fn update(request: wire::UpdateConsumerKeyRequest) -> (PublishedApiId, ConsumerKeyId, Update) {
-    let wire::UpdateConsumerKeyRequest { id, key_id, status, rate_limit_per_second, daily_limit } = request;
-    let limits = Limits { per_second: rate_limit_per_second, daily: daily_limit };
-    (id.into(), key_id.into(), Update { status, limits })
+pub fn update(request: wire::UpdateConsumerKeyRequest) -> Result<(PublishedApiId, ConsumerKeyId, Update), Error> {
+    let wire::UpdateConsumerKeyRequest { id, key_id, status, rate_limit_per_second, daily_limit, clear } = request;
+    clear::check(&clear, &["rate_limit_per_second", "daily_limit"])?;
+    let per_second = clear::number(rate_limit_per_second, &clear, "rate_limit_per_second");
+    let daily = clear::number(daily_limit, &clear, "daily_limit");
+    Ok((id.into(), key_id.into(), Update { status, per_second, daily }))
 }
 
 /// A key with its text.

@@ -1,10 +1,12 @@
 //! Environments between the wire and the use-cases.
 
+use kanat_model::Error;
 use kanat_proto::v1 as wire;
 use kanat_store::environment::Environment;
 
 use crate::app::environment::Update;
 use crate::app::etag;
+use crate::grpc::clear;
 
 pub fn environment(environment: Environment) -> wire::Environment {
     wire::Environment {
@@ -19,7 +21,8 @@ pub fn environment(environment: Environment) -> wire::Environment {
 }
 
 /// The id or name of the environment, and what changes.
-pub fn update(request: wire::UpdateEnvironmentRequest) -> (String, Update) {
-    let wire::UpdateEnvironmentRequest { id, name, base_url } = request;
-    (id, Update { name, base_url })
+pub fn update(request: wire::UpdateEnvironmentRequest) -> Result<(String, Update), Error> {
+    let wire::UpdateEnvironmentRequest { id, name, base_url, clear } = request;
+    clear::check(&clear, &["base_url"])?;
+    Ok((id, Update { name, base_url: clear::text(base_url, &clear, "base_url") }))
 }

@@ -18,21 +18,22 @@ use tonic::{Response, Status};
 
 use crate::app::flow::{self, Details, New, Started, StepTested, Tested, Update, Validated};
 use crate::app::{App, Changed, etag, etag_of_view};
-use crate::grpc::status;
+use crate::grpc::{clear, status};
 
 pub fn new(request: wire::CreateFlowRequest) -> New {
     New { name: request.name, description: request.description, yaml_config: request.yaml_config }
 }
 
-pub fn update(request: wire::UpdateFlowRequest) -> (FlowId, Update) {
+pub fn update(request: wire::UpdateFlowRequest) -> Result<(FlowId, Update), Error> {
+    clear::check(&request.clear, &["description"])?;
     let update = Update {
         name: request.name,
-        description: request.description,
+        description: clear::text(request.description, &request.clear, "description"),
         yaml_config: request.yaml_config,
         status: request.status,
         change_summary: request.change_summary,
     };
-    (request.id.into(), update)
+    Ok((request.id.into(), update))
 }
 
 pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kanat_flow::duration;
+use kanat_model::Error;
 use kanat_model::id::PublishedApiId;
 use kanat_model::published_api::{Cors, OAuth2, version_label};
 use kanat_proto::v1 as wire;
@@ -10,6 +11,7 @@ use kanat_store::published_api::version::Version;
 
 use crate::app::published_api::version::{Retire, SeenVersion};
 use crate::app::published_api::{Content, New, Seen, Update, api_etag};
+use crate::grpc::clear;
 
 /// How long browsers may remember a preflight when nothing is said of it.
 const CORS_AGE_SECONDS: u32 = 600;
@@ -38,10 +40,11 @@ pub fn new(request: wire::CreatePublishedApiRequest) -> New {
     }
 }
 
-pub fn update(request: wire::UpdatePublishedApiRequest) -> (PublishedApiId, Update) {
+pub fn update(request: wire::UpdatePublishedApiRequest) -> Result<(PublishedApiId, Update), Error> {
+    clear::check(&request.clear, &["description"])?;
     let update = Update {
         name: request.name,
-        description: request.description,
+        description: clear::text(request.description, &request.clear, "description"),
         path: request.path,
         method: request.method,
         auth: request.auth_type,
@@ -60,7 +63,7 @@ pub fn update(request: wire::UpdatePublishedApiRequest) -> (PublishedApiId, Upda
             response_headers: asked(request.response_headers),
         },
     };
-    (request.id.into(), update)
+    Ok((request.id.into(), update))
 }
 
 pub fn new_version(request: wire::CreatePublishedApiVersionRequest) -> (PublishedApiId, String, Content) {

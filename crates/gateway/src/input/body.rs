@@ -12,7 +12,7 @@ use crate::decode;
 use crate::error::Problem;
 use crate::gateway::Options;
 use crate::json;
-use crate::route::Rpc;
+use crate::route::Route;
 
 /// Types under which a file may come bare.
 const BARE_FILE: [&str; 4] = ["text/csv", "text/plain", "application/octet-stream", "application/zip"];
@@ -35,11 +35,12 @@ pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     form(headers, false).map(drop)
 }
 
-pub(super) async fn read<B>(rpc: &Rpc, headers: &HeaderMap, body: B, options: &Options) -> Result<Read, Problem>
+pub(super) async fn read<B>(route: &Route, headers: &HeaderMap, body: B, options: &Options) -> Result<Read, Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
+    let rpc = &route.rpc;
     let limit = if rpc.rest.upload.is_some() { options.upload_limit } else { options.body_limit };
     let form = form(headers, rpc.rest.upload.is_some());
     // An unsuitable type is refused unread, unless there is nothing to read.
@@ -58,7 +59,7 @@ where
             let file = part(bytes, boundary).await?;
             (field, content(field, file).ok_or_else(|| Problem::field("file", "the part \"file\" is not UTF-8"))?)
         }
-        (Form::Json, _) | (_, None) => return parse(rpc, &bytes),
+        (Form::Json, _) | (_, None) => return parse(route, &bytes),
     };
     let mut message = DynamicMessage::new(rpc.input.clone());
     message.set_field(field, content);
@@ -78,9 +79,9 @@ where
     }
 }
 
-fn parse(rpc: &Rpc, bytes: &[u8]) -> Result<Read, Problem> {
+fn parse(route: &Route, bytes: &[u8]) -> Result<Read, Problem> {
     let json = json::Value::parse(bytes).map_err(|e| Problem::malformed(&e))?;
-    let message = decode::message(&rpc.input, json).map_err(Problem::fields)?;
+    let message = decode::message(&route.rpc.input, route.read(), json).map_err(Problem::fields)?;
     Ok(Read { message, is_file: false })
 }
 

@@ -162,7 +162,7 @@ where
     fn read_members(&mut self) -> Result<(), Problem> {
         let members = self.cutter.members();
         let json = json::Value::parse(members.as_bytes()).map_err(|error| Problem::malformed(&error))?;
-        let mut fields = decode::message(self.list.parent_message(), json).map_err(Problem::fields)?;
+        let mut fields = decode::message(self.list.parent_message(), None, json).map_err(Problem::fields)?;
         for (field, value) in self.beside.fields() {
             if fields.has_field(&field) && *fields.get_field(&field) != *value {
                 return Err(Problem::field(field.json_name(), "the body and the path say different things"));
