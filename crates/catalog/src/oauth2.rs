@@ -6,10 +6,9 @@ mod answer;
 use base64::Engine;
 use http::HeaderValue;
 use kanat_model::Secret;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::Url;
-use url::form_urlencoded::Serializer;
+use url::form_urlencoded::{Serializer, byte_serialize};
 
 use crate::auth::{Auth, ClientAuthentication};
 use crate::entry::Entry;
@@ -180,9 +179,9 @@ impl Client {
     }
 }
 
-/// The header of RFC 6749, section 2.3.1: both parts are encoded as in a form.
+/// Returns the header of RFC 6749, section 2.3.1: both parts are encoded as in a form, which leaves `-`, `.`, `_` and `*`.
 fn basic(id: &str, secret: &str) -> HeaderValue {
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let pair = base64::engine::general_purpose::STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)));
     let mut value = HeaderValue::from_str(&format!("Basic {pair}")).unwrap_or(HeaderValue::from_static(""));
     value.set_sensitive(true);

@@ -1,5 +1,6 @@
 //! What providers are sent.
 
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
@@ -76,6 +77,8 @@ fn asks_for_tokens_in_each_way() {
     let refresh = generic(json!({"client_authentication": "basic"})).refresh("r");
     assert_eq!(refresh.body, "grant_type=refresh_token&refresh_token=r");
     assert_eq!(refresh.authorization.unwrap(), "Basic aWQ6cyUyNnQ=");
+    let form = super::basic("cs-123_456.7*8", "a b+ä");
+    assert_eq!(form, format!("Basic {}", STANDARD.encode("cs-123_456.7*8:a+b%2B%C3%A4")).as_str());
     let own = generic(json!({"grant_type": "client_credentials", "client_secret": null}));
     assert_eq!(own.grant(), Grant::ClientCredentials);
     assert_eq!(own.own().body, "grant_type=client_credentials&scope=read+write&client_id=id");
