@@ -45,6 +45,7 @@ pub struct App {
     /// For calls that users direct, such as connection tests.
     pub outbound: outbound::Client,
     pub public_url: PublicUrl,
+    pub api_url: PublicUrl,
     /// Runs adapters for those who write them.
     pub adapters: kanat_script::Pool,
 }

@@ -1,4 +1,5 @@
-//! The first start: an account, its environments, and one owner key.
+//! The first start: an account, its environments, and one owner key; and another owner key in the place of one that was
+//! lost.
 
 use kanat_auth::{Role, key};
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
@@ -13,12 +14,25 @@ use crate::Error;
 /// The first one is the default: what names no environment must not reach production.
 const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
 
+/// Where the id of the owner's key of the first start is kept, or of the one that replaced it.
+const OWNER_KEY: &str = "owner_key";
+/// What these keys are called.
+const OWNER_NAME: &str = "owner";
+
 /// Makes what a fresh store lacks. Gives the owner's key when this was the first start and the key was made here;
 /// `chosen` is the one that the operator set, which counts at the first start only.
 pub async fn run(store: &Store, chosen: Option<&Secret<String>>) -> Result<Option<Secret<String>>, Error> {
     let mut tx = store.begin().await?;
     meta::lock(&mut tx).await?;
     if account::first(&mut tx).await?.is_some() {
+        if let Some(text) = chosen
+            && api_key::by_hash(&mut tx, &key::sha256(text.expose())).await?.is_none()
+        {
+            tracing::warn!(
+                "the bootstrap API key is not used: there was a first start already, and none of the API keys is this \
+                 one; `kanat api-key reset` makes a new owner key"
+            );
+        }
         return Ok(None);
     }
     let owner = match chosen {
@@ -48,17 +62,63 @@ async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error
         };
         environment::insert(db, &environment).await?;
     }
+    add_owner_key(db, account.id, owner).await
+}
+
+/// Why no new owner key can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ResetError {
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] kanat_store::Error),
+    /// The store is a fresh one.
+    #[error("no service was started on it yet; the first start makes the owner key")]
+    NoAccount,
+}
+
+/// An owner key that was made in the place of another.
+#[derive(Debug)]
+pub struct Reset {
+    /// The new key, to be shown once.
+    pub key: Secret<String>,
+    /// The first characters of the key that was revoked; none when it was revoked before.
+    pub revoked: Option<String>,
+}
+
+/// Makes a new owner key, and revokes the one of the first start or of the last reset. Other keys stay as they are.
+///
+/// # Errors
+/// A store that cannot be read or written, or one that has seen no first start.
+pub async fn reset_owner_key(store: &Store) -> Result<Reset, ResetError> {
+    let mut tx = store.begin().await?;
+    meta::lock(&mut tx).await?;
+    let account = account::first(&mut tx).await?.ok_or(ResetError::NoAccount)?;
+    let former = match meta::get(&mut tx, OWNER_KEY).await? {
+        Some(id) => api_key::get(&mut tx, &account.id, &ApiKeyId::from(id)).await?,
+        None => api_key::oldest_owner(&mut tx, &account.id, OWNER_NAME).await?,
+    };
+    if let Some(former) = &former {
+        api_key::delete(&mut tx, &account.id, &former.id, Timestamp::now()).await?;
+    }
+    let made = key::generate();
+    add_owner_key(&mut tx, account.id, &made).await?;
+    tx.commit().await?;
+    Ok(Reset { key: made.text, revoked: former.map(|former| former.prefix) })
+}
+
+async fn add_owner_key(db: &mut Db, account_id: AccountId, owner: &key::NewKey) -> Result<(), kanat_store::Error> {
     let key = ApiKey {
         id: ApiKeyId::generate(),
-        account_id: account.id,
-        name: "owner".to_owned(),
+        account_id,
+        name: OWNER_NAME.to_owned(),
         role: Role::Owner.as_str().to_owned(),
         environment_id: None,
         sha256: owner.sha256,
         prefix: owner.prefix.clone(),
-        created_at: now,
+        created_at: Timestamp::now(),
         expires_at: None,
         last_used_at: None,
     };
-    api_key::insert(db, &key).await
+    api_key::insert(db, &key).await?;
+    meta::set(db, OWNER_KEY, key.id.as_str()).await
 }

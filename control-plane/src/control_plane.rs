@@ -12,6 +12,7 @@ use kanat_store::Store;
 
 use crate::app::flow::Deploys;
 use crate::app::{App, environment};
+use crate::cors::Cors;
 use crate::jobs::{
     batch_jobs, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes,
 };
@@ -27,6 +28,10 @@ pub struct Options {
     pub bootstrap_api_key: Option<Secret<String>>,
     /// The base of webhook URLs; it may be set later than the start.
     pub public_url: PublicUrl,
+    /// Where browsers reach the management API; the public URL when it is not set.
+    pub api_url: PublicUrl,
+    /// Origins of pages whose scripts may call the management API, in lower case; `*` is all of them.
+    pub allowed_origins: Vec<String>,
     /// How nodes of other processes prove themselves; without it there are none.
     pub nodes: Option<Access>,
     /// How long finished messages are kept; for ever when there is none.
@@ -73,11 +78,13 @@ impl ControlPlane {
         environment::publish_all(&store, &sealer).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         let adapters = kanat_script::Pool::new(options.adapters);
-        let (deploys, batch_jobs, public_url) = (Deploys::default(), Arc::default(), options.public_url);
-        let app = Arc::new(App { store, log, hub, deploys, batch_jobs, sealer, outbound, public_url, adapters });
+        let (deploys, batch_jobs) = (Deploys::default(), Arc::default());
+        let (public_url, api_url) = (options.public_url, options.api_url);
+        let app =
+            Arc::new(App { store, log, hub, deploys, batch_jobs, sealer, outbound, public_url, api_url, adapters });
         let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
-        let service = PublicService::new(&app, nodes).await?;
+        let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
         if let Some(keep) = options.retention {
             app.hub.run_until_stopped(retention::run(app.store.clone(), Arc::clone(&app.log), keep));
         }

@@ -6,8 +6,9 @@
 
 pub mod app;
 pub mod authentication;
-mod bootstrap;
+pub mod bootstrap;
 mod control_plane;
+mod cors;
 pub mod grpc;
 mod idempotency;
 mod jobs;

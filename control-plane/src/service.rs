@@ -21,6 +21,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::Error;
 use crate::app::App;
 use crate::authentication::{Authentication, Rules};
+use crate::cors::{self, Cors};
 use crate::grpc;
 use crate::idempotency::Idempotency;
 use crate::push::remote::{self, RemotePlans};
@@ -39,10 +40,11 @@ pub struct PublicService {
     gateway: Arc<Gateway<Api>>,
     grpc: GrpcWebService<RemoteApi>,
     nodes: Option<RemotePlans>,
+    cors: Cors,
 }
 
 impl PublicService {
-    pub(crate) async fn new(app: &Arc<App>, nodes: Option<RemotePlans>) -> Result<Self, Error> {
+    pub(crate) async fn new(app: &Arc<App>, nodes: Option<RemotePlans>, cors: Cors) -> Result<Self, Error> {
         let unreadable = |error: prost_reflect::DescriptorError| Error::Descriptors(error.to_string());
         let rules = Rules::read(FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let routes = grpc::routes(app).await?.prepare();
@@ -53,12 +55,12 @@ impl PublicService {
         let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
         let remote: RemoteApi = MapResponse::new(api, bounded);
-        Ok(Self { gateway: Arc::new(gateway), grpc: GrpcWebLayer::new().layer(remote), nodes })
+        Ok(Self { gateway: Arc::new(gateway), grpc: GrpcWebLayer::new().layer(remote), nodes, cors })
     }
 
     /// Whether a request is for the control plane; the rest of the paths are the data plane's.
     pub fn serves<B>(request: &Request<B>) -> bool {
-        is_rest(request.uri().path()) || is_grpc(request)
+        is_rest(request.uri().path()) || is_grpc(request) || cors::asks_for_grpc(request)
     }
 }
 
@@ -76,9 +78,20 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        if let Some(answer) = self.cors.preflight(&request) {
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
+        let (cors, origin) = (self.cors.clone(), request.headers().get(http::header::ORIGIN).cloned());
         if is_rest(request.uri().path()) {
             let gateway = Arc::clone(&self.gateway);
-            return Box::pin(async move { Ok(gateway.handle(request).await) });
+            return Box::pin(async move {
+                let mut response = gateway.handle(request).await;
+                cors.mark(origin.as_ref(), response.headers_mut());
+                Ok(response)
+            });
+        }
+        if cors::asks_for_grpc(&request) {
+            return Box::pin(std::future::ready(Ok(nothing_allowed())));
         }
         if let Some(nodes) = self.nodes.as_mut().filter(|_| remote::serves(&request)) {
             let answer = nodes.call(request);
@@ -86,10 +99,18 @@ where
         }
         let grpc = self.grpc.clone();
         Box::pin(async move {
-            let response = grpc.oneshot(request).await?;
+            let mut response = grpc.oneshot(request).await?;
+            cors.mark(origin.as_ref(), response.headers_mut());
             Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync()))
         })
     }
+}
+
+/// The answer to a browser that may not call from the page that it asks for.
+fn nothing_allowed() -> Response<Body> {
+    let mut response = Response::new(kanat_net::body::empty());
+    *response.status_mut() = http::StatusCode::NO_CONTENT;
+    response
 }
 
 fn bounded(mut response: Response<tonic::body::Body>) -> Response<tonic::body::Body> {

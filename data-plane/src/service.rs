@@ -8,10 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use kanat_model::id::RequestId;
-use kanat_net::Body;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_net::body::{self, BoxError};
+use kanat_net::{Body, request_id};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Refusal;
@@ -21,8 +20,6 @@ use crate::pipeline::Pipeline;
 use crate::plans::Plans;
 use crate::published::{self, Issuers};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const REQUEST_ID_LIMIT: usize = 128;
 const WEBHOOKS: &str = "/webhooks/receive/";
 /// Never a published API's.
 const INBOUND: &str = "/inbound/";
@@ -87,7 +84,7 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let request_id = request_id(request.headers());
+    let request_id = request_id::of(request.headers());
     let told_id = request_id.to_str().unwrap_or_default();
     let mut response = match route(shared, request, told_id).await {
         Ok(response) => response,
@@ -97,7 +94,7 @@ where
             response
         }
     };
-    response.headers_mut().insert(REQUEST_ID, request_id);
+    response.headers_mut().insert(request_id::HEADER, request_id);
     if shared.is_going() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -111,10 +108,10 @@ where
     B::Error: Into<BoxError>,
 {
     match request.uri().path() {
-        "/health" => read_only(request.method()).map(|()| status(StatusCode::OK, "ok")),
+        "/health" => read_only(request.method()).map(|()| ok("ok")),
         "/ready" => {
             read_only(request.method())?;
-            Ok(readiness(shared).await)
+            Ok(readiness(shared, request_id).await)
         }
         path => match path.strip_prefix(WEBHOOKS) {
             Some(token) if !token.is_empty() && !token.contains('/') => {
@@ -135,39 +132,39 @@ fn read_only(method: &Method) -> Result<(), Refusal> {
     if matches!(*method, Method::GET | Method::HEAD) { Ok(()) } else { Err(Refusal::method("GET, HEAD")) }
 }
 
-async fn readiness(shared: &Shared) -> Response<Body> {
+async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
     if shared.leaving.is_cancelled() {
-        return status(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+        return not_ready("shutting down", request_id);
     }
     if !shared.plans.loaded() {
-        return status(StatusCode::SERVICE_UNAVAILABLE, "no plans yet");
+        return not_ready("no plans yet", request_id);
     }
     if !shared.pipeline.is_ready() {
-        return status(StatusCode::SERVICE_UNAVAILABLE, "not taking work");
+        return not_ready("not taking work", request_id);
     }
     match tokio::time::timeout(PROBE_TIMEOUT, shared.pipeline.ping()).await {
-        Ok(Ok(())) => status(StatusCode::OK, "ready"),
-        Ok(Err(_)) | Err(_) => status(StatusCode::SERVICE_UNAVAILABLE, "the message log is out of reach"),
+        Ok(Ok(())) => ok("ready"),
+        Ok(Err(_)) | Err(_) => not_ready("the message log is out of reach", request_id),
     }
 }
 
-fn status(code: StatusCode, text: &str) -> Response<Body> {
-    let mut response = Response::new(body::full(format!("{{\"status\":\"{text}\"}}")));
-    *response.status_mut() = code;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if code == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
+fn ok(state: &str) -> Response<Body> {
+    status(StatusCode::OK, format!("{{\"status\":\"{state}\"}}"))
+}
+
+/// The id holds visible characters alone, which may be quotes.
+fn not_ready(state: &str, request_id: &str) -> Response<Body> {
+    let mut text = format!("{{\"status\":\"{state}\",\"requestId\":").into_bytes();
+    kanat_mapping::json::write_string(request_id, &mut text);
+    text.push(b'}');
+    let mut response = status(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-/// The caller's own when it is short and plain, else a new one.
-fn request_id(headers: &HeaderMap) -> HeaderValue {
-    let given = headers.get(REQUEST_ID).filter(|value| {
-        let bytes = value.as_bytes();
-        (1..=REQUEST_ID_LIMIT).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
-    });
-    given.cloned().unwrap_or_else(|| {
-        HeaderValue::from_str(RequestId::generate().as_str()).unwrap_or(HeaderValue::from_static("req_0"))
-    })
+fn status(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(body::full(text));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }

@@ -23,6 +23,7 @@ mod planes;
 mod poll;
 mod published_api;
 mod schedule;
+mod start;
 mod steps;
 mod traces;
 mod webhook;

@@ -32,6 +32,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
         sealer,
         outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
         public_url: crate::PublicUrl::default(),
+        api_url: crate::PublicUrl::default(),
         adapters: kanat_script::Pool::new(kanat_script::Options::default()),
     }
 }

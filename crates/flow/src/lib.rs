@@ -18,12 +18,13 @@ pub mod schedule;
 
 mod check;
 mod compile;
-mod nearest;
 mod params;
 mod plan_json;
 mod response;
 mod webhook_key;
 mod yaml;
+
+use kanat_model::nearest;
 
 pub use check::{parse, parse_response};
 pub use compile::{Identity, WebhookToken, compile};

@@ -9,8 +9,8 @@ use http::header::{ALLOW, AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue
 use http::request::Parts;
 use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use kanat_net::Body;
 use kanat_net::body::{self, BoxError};
+use kanat_net::{Body, request_id};
 use prost::Message;
 use prost_reflect::DescriptorPool;
 use tonic::{Code, Status};
@@ -109,15 +109,13 @@ where
         B::Error: Into<BoxError>,
     {
         let (mut parts, body) = request.into_parts();
-        let request_id = header::request_id(&parts.headers);
+        let request_id = request_id::of(&parts.headers);
         let extensions = std::mem::take(&mut parts.extensions);
         let mut response = match self.answer(&parts, extensions, Box::pin(body), &request_id).await {
             Ok(response) => response,
-            Err(problem) => problem.respond(&request_id),
+            Err(problem) => problem.respond(request_id.to_str().unwrap_or_default()),
         };
-        if let Ok(id) = HeaderValue::from_str(&request_id) {
-            response.headers_mut().insert(header::REQUEST_ID, id);
-        }
+        response.headers_mut().insert(request_id::HEADER, request_id);
         let nosniff = HeaderName::from_static("x-content-type-options");
         response.headers_mut().insert(nosniff, HeaderValue::from_static("nosniff"));
         if parts.method == Method::HEAD { without_body(response) } else { response }
@@ -128,7 +126,7 @@ where
         parts: &Parts,
         extensions: Extensions,
         body: B,
-        request_id: &str,
+        request_id: &HeaderValue,
     ) -> Result<Response<Body>, Problem>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
@@ -169,7 +167,8 @@ where
         // Of a body that broke off while the service read it, the service knows only that it did.
         let answer = answer.map_err(|status| refusal.take().unwrap_or_else(|| failed(status)))?;
         if rpc.streams {
-            return Ok(sse::stream(answer, Arc::clone(rpc), self.options.heartbeat, request_id.to_owned()));
+            let request_id = request_id.to_str().unwrap_or_default().to_owned();
+            return Ok(sse::stream(answer, Arc::clone(rpc), self.options.heartbeat, request_id));
         }
         answer::unary(answer, rpc, &parts.method, &parts.headers).await.map_err(failed)
     }

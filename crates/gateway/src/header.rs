@@ -1,14 +1,10 @@
 //! What passes between HTTP headers and gRPC metadata, and the id of a request.
 
 use http::header::{ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER};
-use uuid::Uuid;
+use kanat_net::request_id;
 
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-
-/// Characters of a request id that is taken from the caller.
-const MAX_REQUEST_ID: usize = 128;
 
 const TO_METADATA: [HeaderName; 7] = [
     ACCEPT,
@@ -22,17 +18,8 @@ const TO_METADATA: [HeaderName; 7] = [
 
 const FROM_METADATA: [HeaderName; 3] = [ETAG, RETRY_AFTER, HeaderName::from_static("x-config-applied")];
 
-/// The caller's id when it is 1 to 128 visible ASCII characters, else a new one.
-pub(crate) fn request_id(headers: &HeaderMap) -> String {
-    let visible = |id: &&str| (1..=MAX_REQUEST_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
-    match headers.get(REQUEST_ID).and_then(|v| v.to_str().ok()).filter(visible) {
-        Some(id) => id.to_owned(),
-        None => format!("req_{}", Uuid::now_v7().simple()),
-    }
-}
-
 /// The metadata of the call. `If-Match` loses its quotes, which a gRPC caller would not write.
-pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &str) -> HeaderMap {
+pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &HeaderValue) -> HeaderMap {
     let mut metadata = HeaderMap::new();
     for name in TO_METADATA {
         if let Some(value) = headers.get(&name) {
@@ -48,9 +35,7 @@ pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &str) -> HeaderMap {
     {
         metadata.insert(IF_MATCH, tag);
     }
-    if let Ok(id) = HeaderValue::from_str(request_id) {
-        metadata.insert(REQUEST_ID, id);
-    }
+    metadata.insert(request_id::HEADER, request_id.clone());
     metadata
 }
 
@@ -91,18 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_sound_request_id_and_makes_one_otherwise() {
-        assert_eq!(request_id(&headers("x-request-id", "abc-1")), "abc-1");
-        for unsound in ["", "a b", &"x".repeat(129)] {
-            assert!(request_id(&headers("x-request-id", unsound)).starts_with("req_"), "{unsound}");
-        }
-    }
-
-    #[test]
     fn compares_tags_weakly() {
         assert!(none_match(&headers("if-none-match", "\"a\", W/\"b\""), "b"));
         assert!(none_match(&headers("if-none-match", "*"), "b"));
         assert!(!none_match(&headers("if-none-match", "\"a\""), "b"));
-        assert_eq!(to_metadata(&headers("if-match", "W/\"b\""), "r").get(IF_MATCH).unwrap(), "b");
+        assert_eq!(
+            to_metadata(&headers("if-match", "W/\"b\""), &HeaderValue::from_static("r")).get(IF_MATCH).unwrap(),
+            "b"
+        );
     }
 }

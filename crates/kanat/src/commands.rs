@@ -2,6 +2,7 @@
 
 mod adapter;
 mod api;
+mod api_key;
 mod batch;
 mod completion;
 mod connector;
@@ -54,6 +55,9 @@ pub enum Command {
     /// What opens a published API to its consumers.
     #[command(subcommand)]
     Key(key::Command),
+    /// Account API keys, which open the service to those who manage it.
+    #[command(subcommand)]
+    ApiKey(api_key::Command),
     /// Versions of published APIs.
     #[command(subcommand)]
     Version(version::Command),
@@ -79,6 +83,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
         Command::Connector(command) => command.run(&session(connection)?).await,
         Command::Api(command) => command.run(&session(connection)?).await,
         Command::Key(command) => command.run(&session(connection)?).await,
+        Command::ApiKey(command) => command.run().await,
         Command::Version(command) => command.run(&session(connection)?).await,
         Command::Adapter(command) => command.run(&session(connection)?).await,
     }

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::monitoring::{self, Monitoring};
 use crate::output;
 use crate::process::folder::Folder;
+use crate::process::page::Page;
 use crate::process::waiting::Doors;
 use crate::process::{self, Process, Stop, database, listener};
 use crate::settings::control_plane::{Flags, Settings};
@@ -72,7 +73,10 @@ impl Control {
         let log = database::log(&process, &folder, &doors).await?;
         let store = database::store(&process, &folder, &doors).await?;
 
-        let public_url = PublicUrl::default();
+        let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());
+        // The proxies in front of both planes send OAuth2's way back to a control plane.
+        api_url.set(control.api_url.as_ref().or(control.public_url.as_ref()).unwrap_or(&url));
+        let page = Page::new(api_url.base());
         match &control.public_url {
             Some(url) => public_url.set(url),
             None => tracing::warn!("there is no --public-url: webhook URLs are told as paths, without a host"),
@@ -84,6 +88,8 @@ impl Control {
         let options = kanat_control_plane::Options {
             bootstrap_api_key: control.bootstrap_api_key.clone(),
             public_url,
+            api_url,
+            allowed_origins: control.allowed_origins.clone(),
             nodes,
             retention: control.retention,
             batch_retention: control.batch_retention,
@@ -94,7 +100,7 @@ impl Control {
 
         let (leaving, shutdown) = (CancellationToken::new(), CancellationToken::new());
         let listeners = TaskTracker::new();
-        let router = Router::new(Arc::clone(&plane), leaving.clone(), shutdown.clone());
+        let router = Router::new(Arc::clone(&plane), page, leaving.clone(), shutdown.clone());
         listeners.spawn(server::serve(listener, router, bounds, shutdown.clone()));
         let monitoring = metrics_listener.map(|listener| {
             let watched = Monitoring { log: Arc::clone(&log), control: Some(plane.monitor()), data: None };

@@ -6,6 +6,8 @@ pub mod folder;
 pub mod identity;
 pub mod listener;
 pub mod live;
+pub mod page;
+pub mod plain;
 pub mod signals;
 pub mod waiting;
 

@@ -8,6 +8,7 @@ pub mod error;
 pub mod health;
 pub mod id;
 pub mod message;
+pub mod nearest;
 pub mod page;
 pub mod published_api;
 pub mod secret;

@@ -5,6 +5,7 @@ pub mod body;
 pub mod egress;
 mod inbound;
 pub mod outbound;
+pub mod request_id;
 pub mod server;
 pub mod tls;
 

@@ -94,6 +94,16 @@ pub async fn get(db: &mut Db, account: &AccountId, id: &ApiKeyId) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
+const OLDEST_OWNER: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, \
+    last_used_at FROM api_key WHERE account_id = $1 AND name = $2 AND role = 'owner' AND environment_id IS NULL \
+    AND deleted_at IS NULL ORDER BY id LIMIT 1";
+
+/// Returns the oldest key of this name that opens the whole account.
+pub async fn oldest_owner(db: &mut Db, account: &AccountId, name: &str) -> Result<Option<ApiKey>, Error> {
+    let row = sqlx::query(OLDEST_OWNER).bind(account.as_str()).bind(name).fetch_optional(db).await?;
+    row.as_ref().map(read).transpose()
+}
+
 const OTHER_OWNERS: &str = "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND id <> $2 \
     AND role = 'owner' AND environment_id IS NULL AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > $3)";
 

@@ -101,9 +101,30 @@ async fn what_cannot_be_connected_is_told() {
     }
     let started = start(&app, "").await.expect(200);
     let state = started["state"].as_str().unwrap();
-    let refused = app.api.get(&format!("/inbound/oauth/callback?error=access_denied&state={state}")).await;
-    let body = refused.expect(400);
-    assert!(body["error"].as_str().unwrap().contains("access_denied"), "{body}");
+    let denied = format!("/inbound/oauth/callback?error=access_denied&error_description=no%20thanks&state={state}");
+    let body = app.api.get(&denied).await.expect(400);
+    assert!(body["error"].as_str().unwrap().contains("access_denied: no thanks"), "{body}");
+}
+
+#[tokio::test]
+async fn people_are_sent_back_to_the_address_of_the_api() {
+    let provider = OauthProvider::start(3600).await;
+    let redirect = async |api: &Rest| {
+        let body = json!({"catalogId": "oauth2", "name": "crm", "config": provider.config()});
+        api.post("/api/v1/connectors/instances", &body).await.expect(201);
+        let started = api.get("/api/v1/connectors/oauth/start?catalogId=oauth2&instanceName=crm").await.expect(200);
+        kanat_tests::rest::text(&started["redirectUri"])
+    };
+    let own_port = ("KANAT_DATA_PLANE_LISTEN", "127.0.0.1:0");
+    let app = TestApp::start_with(&[own_port, ("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
+    assert_eq!(redirect(&app.api).await, format!("{}/inbound/oauth/callback", app.base));
+    let app = TestApp::start_with(&[own_port, ("KANAT_API_URL", "https://api.example.com/")]).await;
+    assert_eq!(redirect(&app.api).await, "https://api.example.com/inbound/oauth/callback");
+    let app = TestApp::start_with(&[("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
+    assert_eq!(redirect(&app.api).await, "https://hooks.example.com/inbound/oauth/callback");
+    let split = kanat_tests::split::Split::new();
+    let control = split.control_plane("one").await;
+    assert_eq!(redirect(&control.api).await, format!("{}/inbound/oauth/callback", control.base));
 }
 
 #[tokio::test]

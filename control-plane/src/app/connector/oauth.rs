@@ -70,7 +70,7 @@ pub async fn start(
     if entry.authentication != "oauth2" {
         return Err(Error::field("catalogId", format!("{catalog_id} is not connected by OAuth2")));
     }
-    let redirect_uri = redirect_uri.unwrap_or_else(|| app.public_url.oauth_callback());
+    let redirect_uri = redirect_uri.unwrap_or_else(|| own_callback(app));
     check_redirect(&redirect_uri)?;
     let mut tx = app.store.begin().await?;
     let instance = named(&mut tx, caller, instance_name).await?;
@@ -113,7 +113,8 @@ pub async fn complete(
     let start = take(app, caller, &callback.state).await?;
     let why = |why: &str| Error::precondition(format!("the provider gave no consent: {}", printable(why)));
     if let Some(error) = &callback.error {
-        return Err(why(callback.error_description.as_deref().unwrap_or(error)));
+        let description = callback.error_description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        return Err(why(&format!("{error}{description}")));
     }
     let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
     let code = code.ok_or_else(|| Error::field("code", "is required"))?;
@@ -232,6 +233,12 @@ async fn named(db: &mut Db, caller: &Caller, name: &str) -> Result<ConnectorInst
 fn client(entry: &Entry, config: &Config) -> Result<Client, Error> {
     let client = entry.oauth2(config).unwrap_or_else(|| Err(format!("{} is not connected by OAuth2", entry.id)));
     client.map_err(Error::precondition)
+}
+
+/// Where this service takes people back: at the API's address, or at that of the webhooks while the former is not known.
+fn own_callback(app: &App) -> String {
+    let url = if app.api_url.base().is_empty() { &app.public_url } else { &app.api_url };
+    url.oauth_callback()
 }
 
 fn check_redirect(text: &str) -> Result<(), Error> {

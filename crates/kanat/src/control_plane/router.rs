@@ -6,13 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode};
 use kanat_control_plane::{ControlPlane, PublicService};
-use kanat_net::{Body, Inbound, body};
+use kanat_net::{Body, Inbound};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use crate::process::live;
+use crate::process::page::Page;
+use crate::process::{live, plain};
 
 /// Databases that do not answer a readiness probe within this time are not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -22,14 +23,20 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Router {
     control: Arc<ControlPlane>,
     service: PublicService,
+    page: Page,
     leaving: CancellationToken,
     shutdown: CancellationToken,
 }
 
 impl Router {
     /// It is not ready once it is `leaving`; live streams end at `shutdown`.
-    pub fn new(control: Arc<ControlPlane>, leaving: CancellationToken, shutdown: CancellationToken) -> Self {
-        Self { service: control.service(), control, leaving, shutdown }
+    pub fn new(
+        control: Arc<ControlPlane>,
+        page: Page,
+        leaving: CancellationToken,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self { service: control.service(), control, page, leaving, shutdown }
     }
 }
 
@@ -48,36 +55,30 @@ impl Service<Request<Inbound>> for Router {
             let (answer, shutdown) = (self.service.call(request), self.shutdown.clone());
             return Box::pin(async move { answer.await.map(|response| live::end_at(&shutdown, response)) });
         }
+        if let Some(page) = self.page.answer(&request) {
+            return Box::pin(std::future::ready(Ok(page)));
+        }
         let (control, leaving) = (Arc::clone(&self.control), self.leaving.clone());
         Box::pin(async move {
+            let headers = request.headers();
             Ok(match request.uri().path() {
-                "/health" => status(StatusCode::OK, r#"{"status":"ok"}"#),
-                "/ready" => readiness(&control, &leaving).await,
-                _ => status(
-                    StatusCode::NOT_FOUND,
-                    r#"{"error":"there is nothing here; the API is under /api/v1","code":"NOT_FOUND","details":[]}"#,
-                ),
+                "/health" => plain::state(StatusCode::OK, "ok", headers),
+                "/ready" => readiness(&control, &leaving, headers).await,
+                _ => {
+                    let text = "there is nothing here; the API is under /api/v1";
+                    plain::error(StatusCode::NOT_FOUND, "NOT_FOUND", text, headers)
+                }
             })
         })
     }
 }
 
-async fn readiness(control: &ControlPlane, leaving: &CancellationToken) -> Response<Body> {
+async fn readiness(control: &ControlPlane, leaving: &CancellationToken, headers: &HeaderMap) -> Response<Body> {
     if leaving.is_cancelled() {
-        return status(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"shutting down"}"#);
+        return plain::state(StatusCode::SERVICE_UNAVAILABLE, "shutting down", headers);
     }
     match tokio::time::timeout(PROBE_TIMEOUT, control.ready()).await {
-        Ok(true) => status(StatusCode::OK, r#"{"status":"ready"}"#),
-        Ok(false) | Err(_) => status(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"the database is out of reach"}"#),
+        Ok(true) => plain::state(StatusCode::OK, "ready", headers),
+        Ok(false) | Err(_) => plain::state(StatusCode::SERVICE_UNAVAILABLE, "the database is out of reach", headers),
     }
-}
-
-fn status(code: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(body::full(text));
-    *response.status_mut() = code;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if code == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
 }

@@ -20,6 +20,8 @@ impl Folder {
     /// Makes the folder when it is missing, and leaves it to others as well.
     pub fn open(path: &Path) -> Result<Self> {
         make(path).map_err(|error| usage(format!("cannot make the data folder {}: {error}", path.display())))?;
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        tracing::info!("the data folder is {}", absolute.display());
         Ok(Self { path: path.to_owned(), _lock: None })
     }
 

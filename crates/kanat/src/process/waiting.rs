@@ -8,11 +8,13 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use kanat_net::{Body, Inbound, body, server};
+use http::{HeaderMap, Request, Response, StatusCode};
+use kanat_net::{Body, Inbound, server};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use super::plain;
 
 /// The wait after the first failure; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -68,7 +70,7 @@ impl<'a> Doors<'a> {
         let answering = Answering { shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
         for (listener, options) in &self.0 {
             let service = tower::service_fn(|request: Request<Inbound>| async move {
-                Ok::<_, Infallible>(answer(request.uri().path()))
+                Ok::<_, Infallible>(answer(request.uri().path(), request.headers()))
             });
             let (listener, shutdown) = (share(listener)?, answering.shutdown.clone());
             answering.tasks.spawn(server::serve(listener, service, options.clone(), shutdown));
@@ -92,22 +94,15 @@ fn share(listener: &TcpListener) -> std::io::Result<TcpListener> {
     TcpListener::from_std(std::net::TcpListener::from(socket))
 }
 
-fn answer(path: &str) -> Response<Body> {
-    let (status, text) = match path {
-        "/health" => (StatusCode::OK, r#"{"status":"ok"}"#),
-        "/ready" => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"waiting for the database"}"#),
-        _ => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"error":"the service waits for its database, try again later","code":"UNAVAILABLE","details":[]}"#,
-        ),
-    };
-    let mut response = Response::new(body::full(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+fn answer(path: &str, headers: &HeaderMap) -> Response<Body> {
+    match path {
+        "/health" => plain::state(StatusCode::OK, "ok", headers),
+        "/ready" => plain::state(StatusCode::SERVICE_UNAVAILABLE, "waiting for the database", headers),
+        _ => {
+            let text = "the service waits for its database, try again later";
+            plain::error(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", text, headers)
+        }
     }
-    response
 }
 
 #[cfg(test)]
@@ -128,13 +123,18 @@ mod tests {
         assert_eq!(tried, 2);
     }
 
-    #[test]
-    fn says_that_it_is_alive_and_not_ready() {
+    #[tokio::test]
+    async fn says_that_it_is_alive_and_not_ready() {
+        let answer = |path: &str| answer(path, &HeaderMap::new());
         assert_eq!(answer("/health").status(), StatusCode::OK);
         for path in ["/ready", "/webhooks/receive/x", "/api/v1/flows"] {
             let response = answer(path);
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
-            assert_eq!(response.headers()[header::RETRY_AFTER], "1", "{path}");
+            assert_eq!(response.headers()[http::header::RETRY_AFTER], "1", "{path}");
+            let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+            let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["requestId"], id, "{path}");
         }
     }
 }

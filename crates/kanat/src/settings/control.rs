@@ -18,6 +18,14 @@ pub struct Flags {
     /// What webhook URLs begin with, when the service stands behind a proxy [default: the address listened on].
     #[arg(long, env = "KANAT_PUBLIC_URL")]
     pub public_url: Option<String>,
+    /// Address of the management API as browsers reach it, for OAuth2 providers to send people back to [default: the public
+    /// URL, or the address listened on where webhooks have one of their own].
+    #[arg(long, env = "KANAT_API_URL")]
+    pub api_url: Option<String>,
+    /// Origins of pages whose scripts may call the management API, separated by commas, as in https://app.example.com
+    /// [default: none].
+    #[arg(long, env = "KANAT_ALLOWED_ORIGINS", value_delimiter = ',')]
+    pub allowed_origins: Option<Vec<String>>,
     /// Days for which finished messages are kept; 0 keeps them for ever [default: 30].
     #[arg(long, env = "KANAT_RETENTION_DAYS", alias = "retention")]
     pub retention_days: Option<u32>,
@@ -41,6 +49,8 @@ pub struct Flags {
 /// The settings of the control plane, checked.
 pub struct Settings {
     pub public_url: Option<String>,
+    pub api_url: Option<String>,
+    pub allowed_origins: Vec<String>,
     /// Nothing is dropped when there is none.
     pub retention: Option<Duration>,
     /// No batch job is dropped when there is none.
@@ -53,7 +63,7 @@ pub struct Settings {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; public_url, retention_days, batch_retention_days, bootstrap_api_key, join_token,
+        or!(self, file; public_url, api_url, allowed_origins, retention_days, batch_retention_days, bootstrap_api_key, join_token,
             tls_client_ca, send_secrets_unencrypted);
         self
     }
@@ -61,6 +71,9 @@ impl Flags {
     pub(super) fn check(self, process: &process::Settings, problems: &mut Problems) -> Settings {
         let settings = Settings {
             public_url: problems.take("public_url", self.public_url.as_deref().map(value::url).transpose()),
+            api_url: problems.take("api_url", self.api_url.as_deref().map(value::url).transpose()),
+            allowed_origins: problems
+                .take("allowed_origins", value::origins(&self.allowed_origins.unwrap_or_default())),
             retention: value::retention(self.retention_days.unwrap_or(30)),
             batch_retention: value::retention(self.batch_retention_days.unwrap_or(30)),
             bootstrap_api_key: problems
@@ -98,6 +111,8 @@ impl Settings {
     pub(super) fn to_flags(&self) -> Flags {
         Flags {
             public_url: self.public_url.clone(),
+            api_url: self.api_url.clone(),
+            allowed_origins: Some(self.allowed_origins.clone()),
             retention_days: Some(value::to_days(self.retention)),
             batch_retention_days: Some(value::to_days(self.batch_retention)),
             bootstrap_api_key: value::mask(self.bootstrap_api_key.as_ref()),

@@ -38,13 +38,13 @@ pub struct Settings {
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
     pub fn resolve(self) -> Result<Settings> {
-        let file = file::<Self>(self.process.config.as_deref())?;
+        let mut problems = Problems::default();
+        let file: Self = file::read(&self, self.process.config.as_deref(), &mut problems)?;
         let (process, control) = (self.process.or(file.process), self.control.or(file.control));
-        Self { process, control, ..Self::default() }.check()
+        Self { process, control, ..Self::default() }.check(problems)
     }
 
-    fn check(self) -> Result<Settings> {
-        let mut problems = Problems::default();
+    fn check(self, mut problems: Problems) -> Result<Settings> {
         let names_a_database = self.process.database_url.is_some();
         let process = self.process.check(&mut problems);
         if matches!(process.database, Database::Files) && !names_a_database {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Result<Settings> {
-        super::super::parse::<Flags>(text).map_err(anyhow::Error::msg)?.check()
+        super::super::parse::<Flags>(text).map_err(anyhow::Error::msg)?.check(Problems::default())
     }
 
     const DATABASE: &str = "database_url = \"postgres://kanat:hunter2@db/kanat\"\n";

@@ -59,8 +59,9 @@ pub struct Settings {
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
     pub fn resolve(self) -> Result<Settings> {
-        let file = file::<Self>(self.process.config.as_deref())?;
-        self.or(file).check()
+        let mut problems = Problems::default();
+        let file = file::read(&self, self.process.config.as_deref(), &mut problems)?;
+        self.or(file).check(problems)
     }
 
     fn or(mut self, file: Self) -> Self {
@@ -70,8 +71,7 @@ impl Flags {
         self
     }
 
-    fn check(self) -> Result<Settings> {
-        let mut problems = Problems::default();
+    fn check(self, mut problems: Problems) -> Result<Settings> {
         let names_a_database = self.process.database_url.is_some();
         let process = self.process.check(&mut problems);
         if matches!(process.database, Database::Files) && !names_a_database {
@@ -133,7 +133,7 @@ mod tests {
 
     fn settings(text: &str) -> Result<Settings> {
         let text = format!("database_url = \"postgres://db/kanat\"\n{text}");
-        super::super::parse::<Flags>(&text).map_err(anyhow::Error::msg)?.check()
+        super::super::parse::<Flags>(&text).map_err(anyhow::Error::msg)?.check(Problems::default())
     }
 
     #[test]

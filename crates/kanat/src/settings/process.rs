@@ -127,7 +127,7 @@ impl Flags {
             drain: problems.take("drain_seconds", value::seconds(self.drain_seconds.unwrap_or(25), 0, 3600)),
             drain_grace: problems.take("drain_grace", value::seconds(self.drain_grace.unwrap_or(0), 0, 3600)),
             master_key: problems.take("master_key", self.master_key.map_or(Ok(None), value::master_key)),
-            log: self.log.unwrap_or_else(|| "info".to_owned()),
+            log: problems.take("log", value::log_filter(self.log.unwrap_or_else(|| "info".to_owned()))),
         }
     }
 }

@@ -39,8 +39,9 @@ pub struct Settings {
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
     pub fn resolve(self) -> Result<Settings> {
-        let file = file::<Self>(self.process.config.as_deref())?;
-        self.or(file).check()
+        let mut problems = Problems::default();
+        let file = file::read(&self, self.process.config.as_deref(), &mut problems)?;
+        self.or(file).check(problems)
     }
 
     fn or(mut self, file: Self) -> Self {
@@ -51,8 +52,7 @@ impl Flags {
         self
     }
 
-    fn check(self) -> Result<Settings> {
-        let mut problems = Problems::default();
+    fn check(self, mut problems: Problems) -> Result<Settings> {
         let process = self.process.check(&mut problems);
         let settings = Settings {
             control: self.control.check(&process, &mut problems),
@@ -73,7 +73,7 @@ impl Settings {
         flags.process.listen = Some("127.0.0.1:0".to_owned());
         flags.process.data_dir = Some(folder.join("data"));
         flags.control.bootstrap_api_key = Some(owner_key.expose().clone());
-        flags.check()
+        flags.check(Problems::default())
     }
 
     /// What this service may call.
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
         let file = flags("listen = \"127.0.0.1:1\"\nlease_seconds = 7\n");
-        let settings = flags("listen = \"127.0.0.1:2\"\n").or(file).check().unwrap();
+        let settings = flags("listen = \"127.0.0.1:2\"\n").or(file).check(Problems::default()).unwrap();
         assert_eq!(settings.process.listen.port(), 2);
         assert_eq!(settings.node.lease, Duration::from_secs(7));
         assert_eq!(settings.process.drain, Duration::from_secs(25));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn every_bad_setting_is_named_at_once() {
         let bad = "listen = \"here\"\nlease_seconds = 0\negress_allow = [\"10.0.0.0/99\"]\njoin_token = \"short\"\n";
-        let error = flags(bad).check().err().unwrap().to_string();
+        let error = flags(bad).check(Problems::default()).err().unwrap().to_string();
         for name in ["listen: \"here\"", "lease_seconds: 0 s", "egress_allow: \"10.0.0.0/99\"", "join_token: it is"] {
             assert!(error.contains(name), "{error}");
         }
@@ -132,7 +132,11 @@ mod tests {
     #[test]
     fn what_is_printed_hides_secrets_and_reads_back() {
         let key = "00".repeat(32);
-        let printed = flags(&format!("master_key = \"{key}\"\nretention_days = 0\n")).check().unwrap().print().unwrap();
+        let printed = flags(&format!("master_key = \"{key}\"\nretention_days = 0\n"))
+            .check(Problems::default())
+            .unwrap()
+            .print()
+            .unwrap();
         assert!(!printed.contains("0000"), "{printed}");
         let again = flags(&printed);
         assert_eq!(again.process.master_key.as_deref(), Some(MASK));
@@ -142,14 +146,14 @@ mod tests {
     #[test]
     fn only_a_service_on_loopback_may_call_loopback() {
         let loopback = "127.0.0.1".parse().unwrap();
-        let at = |listen: &str| flags(&format!("listen = \"{listen}\"\n")).check().unwrap().egress();
+        let at = |listen: &str| flags(&format!("listen = \"{listen}\"\n")).check(Problems::default()).unwrap().egress();
         assert!(at("127.0.0.1:0").check(loopback).is_ok());
         assert!(at("0.0.0.0:0").check(loopback).is_err());
     }
 
     #[test]
     fn a_certificate_and_its_key_come_together() {
-        let error = flags("tls_cert = \"c.pem\"\n").check().err().unwrap().to_string();
+        let error = flags("tls_cert = \"c.pem\"\n").check(Problems::default()).err().unwrap().to_string();
         assert!(error.contains("--tls-key"), "{error}");
     }
 }

@@ -135,6 +135,24 @@ pub fn to_days(retention: Option<Duration>) -> u32 {
     retention.map_or(0, |keep| u32::try_from(keep.as_secs() / DAY.as_secs()).unwrap_or(u32::MAX))
 }
 
+/// A filter of the log that lets something through on purpose.
+pub fn log_filter(text: String) -> Result<String, String> {
+    kanat_telemetry::check_filter(&text).map(|()| text).map_err(|error| error.to_string())
+}
+
+/// Origins of pages in browsers, as browsers send them: a scheme and a host, in lower case, and nothing after them; or `*`.
+pub fn origins(texts: &[String]) -> Result<Vec<String>, String> {
+    let origin = |text: &str| match text {
+        "*" => Ok(text.to_owned()),
+        _ => url(text)
+            .ok()
+            .filter(|url| !url.contains('@') && !url[url.find("://").map_or(0, |at| at + 3)..].contains('/'))
+            .map(|url| url.to_lowercase())
+            .ok_or_else(|| format!("{text:?} is not an origin such as https://app.example.com, or *")),
+    };
+    words(texts).map(origin).collect()
+}
+
 /// A master key that can seal; an empty one is none.
 pub fn master_key(text: String) -> Result<Option<Secret<String>>, String> {
     if text.trim().is_empty() {
@@ -188,6 +206,16 @@ mod tests {
         assert!(problem("sqlite:kanat.db").contains("kanat up"));
         let problem = problem("mysql://root:hunter2@db/kanat");
         assert!(problem.contains("mysql") && !problem.contains("hunter2"), "{problem}");
+    }
+
+    #[test]
+    fn an_origin_is_a_scheme_and_a_host() {
+        let read = |text: &str| origins(&[text.to_owned()]);
+        assert_eq!(read("https://App.example.com:8443/").unwrap(), ["https://app.example.com:8443"]);
+        assert_eq!(read("*").unwrap(), ["*"]);
+        for wrong in ["app.example.com", "https://app.example.com/page", "https://user@app.example.com", "null"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

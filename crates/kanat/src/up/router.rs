@@ -6,13 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode};
 use kanat_control_plane::{ControlPlane, Monitor, PublicService};
-use kanat_net::{Body, Inbound, body};
+use kanat_net::{Body, Inbound};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use crate::process::live;
+use crate::process::page::Page;
+use crate::process::{live, plain};
 
 /// A store that does not answer a readiness probe within this time is not ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,13 +24,19 @@ pub struct Router {
     control: PublicService,
     monitor: Monitor,
     data: kanat_data_plane::Service,
+    page: Page,
     shutdown: CancellationToken,
 }
 
 impl Router {
     /// Live streams end at `shutdown`.
-    pub fn new(control: &ControlPlane, data: kanat_data_plane::Service, shutdown: CancellationToken) -> Self {
-        Self { control: control.service(), monitor: control.monitor(), data, shutdown }
+    pub fn new(
+        control: &ControlPlane,
+        data: kanat_data_plane::Service,
+        page: Page,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self { control: control.service(), monitor: control.monitor(), data, page, shutdown }
     }
 }
 
@@ -49,26 +56,26 @@ impl Service<Request<Inbound>> for Router {
             return Box::pin(async move { answer.await.map(|response| live::end_at(&shutdown, response)) });
         }
         if request.uri().path() == "/ready" {
+            let headers = request.headers().clone();
             let (answer, monitor) = (self.data.call(request), self.monitor.clone());
-            return Box::pin(async move { Ok(readiness(answer.await?, &monitor).await) });
+            return Box::pin(async move { Ok(readiness(answer.await?, &monitor, &headers).await) });
+        }
+        if let Some(page) = self.page.answer(&request) {
+            return Box::pin(std::future::ready(Ok(page)));
         }
         self.data.call(request)
     }
 }
 
 /// What the data plane says of itself, unless the control plane is not ready.
-async fn readiness(data: Response<Body>, control: &Monitor) -> Response<Body> {
+async fn readiness(data: Response<Body>, control: &Monitor, headers: &HeaderMap) -> Response<Body> {
     if data.status() != StatusCode::OK {
         return data;
     }
     match tokio::time::timeout(PROBE_TIMEOUT, control.ready()).await {
         Ok(true) => data,
         Ok(false) | Err(_) => {
-            let mut response = Response::new(body::full(r#"{"status":"the configuration store is out of reach"}"#));
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            response
+            plain::state(StatusCode::SERVICE_UNAVAILABLE, "the configuration store is out of reach", headers)
         }
     }
 }

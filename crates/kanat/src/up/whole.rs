@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::router::Router;
 use crate::monitoring::{self, Monitoring};
 use crate::process::folder::Folder;
+use crate::process::page::Page;
 use crate::process::waiting::Doors;
 use crate::process::{Process, database, identity, listener};
 use crate::settings::up::Settings;
@@ -62,12 +63,23 @@ impl Whole {
         let log = database::log(process, &folder, &doors).await?;
         let store = database::store(process, &folder, &doors).await?;
 
-        let public_url = PublicUrl::default();
-        let own_url = || listener::url(data_address, &bounds);
-        public_url.set(&settings.control.public_url.clone().unwrap_or_else(own_url));
+        let url = listener::url(address, &bounds);
+        let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());
+        let own_url = listener::url(data_address, &bounds);
+        if settings.control.public_url.is_none() && data_address.ip().is_unspecified() {
+            tracing::warn!(
+                "there is no --public-url: webhook addresses begin with {own_url}, which only this machine can call"
+            );
+        }
+        public_url.set(settings.control.public_url.as_ref().unwrap_or(&own_url));
+        let shared = settings.control.public_url.as_ref().filter(|_| settings.data_plane_listen.is_none());
+        api_url.set(settings.control.api_url.as_ref().or(shared).unwrap_or(&url));
+        let page = Page::new(api_url.base());
         let options = kanat_control_plane::Options {
             bootstrap_api_key: settings.control.bootstrap_api_key.clone(),
             public_url,
+            api_url,
+            allowed_origins: settings.control.allowed_origins.clone(),
             nodes: settings.control.access(),
             retention: settings.control.retention,
             batch_retention: settings.control.batch_retention,
@@ -80,9 +92,8 @@ impl Whole {
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
 
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
-        let router = Router::new(&control, data.service(), shutdown.clone());
+        let router = Router::new(&control, data.service(), page, shutdown.clone());
         listeners.spawn(server::serve(listener, router, bounds.clone(), shutdown.clone()));
-        let url = listener::url(address, &bounds);
         if let Some(data_listener) = data_listener {
             listeners.spawn(server::serve(data_listener, data.service(), bounds, shutdown.clone()));
         }

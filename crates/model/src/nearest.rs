@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// The known name nearest to `name`, when it is near enough to be a slip: at most a third of its letters differ.
-pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let name: Vec<char> = name.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
     let allowed = (name.len() / 3).max(1);
     known
@@ -12,8 +12,8 @@ pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "x"?` without the question mark, or nothing.
-pub(crate) fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+/// `; did you mean "x"`, or nothing when no known name is near.
+pub fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(name, known).map(|near| format!("; did you mean {near:?}")).unwrap_or_default()
 }
 

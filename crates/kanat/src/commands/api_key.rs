@@ -1,0 +1,57 @@
+//! `kanat api-key`: what opens the service to those who manage it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use kanat_control_plane::bootstrap;
+use kanat_store::Store;
+
+use crate::exit::usage;
+use crate::output;
+use crate::process::folder::Folder;
+
+/// The configuration store in a data folder.
+const STORE: &str = "config.db";
+
+/// Operations on account API keys.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a new owner key while the service is stopped, in the place of the first start's, which is revoked.
+    Reset {
+        /// Data folder of the service.
+        #[arg(long, env = "KANAT_DATA_DIR")]
+        data_dir: PathBuf,
+    },
+}
+
+impl Command {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A folder that holds no configuration, or that a service uses.
+    pub async fn run(self) -> Result<()> {
+        match self {
+            Self::Reset { data_dir } => reset(&data_dir).await,
+        }
+    }
+}
+
+async fn reset(data_dir: &Path) -> Result<()> {
+    let file = data_dir.join(STORE);
+    if !file.is_file() {
+        return Err(usage(format!("there is no {STORE} in {}: no service keeps its keys there", data_dir.display())));
+    }
+    let _folder = Folder::take(data_dir)?;
+    let store = Store::open(&format!("sqlite:{}", file.display())).await;
+    let store = store.with_context(|| format!("cannot open {}", file.display()))?;
+    let reset = bootstrap::reset_owner_key(&store).await;
+    store.close().await;
+    let reset = reset.with_context(|| format!("cannot make a new owner key in {}", file.display()))?;
+    match reset.revoked {
+        Some(prefix) => eprintln!("the former owner key, {prefix}..., is revoked"),
+        None => eprintln!("the former owner key was revoked before"),
+    }
+    eprintln!("the new owner key is shown this once; start the service, then log in with: kanat login --api-key <key>");
+    output::line(reset.key.expose())
+}
