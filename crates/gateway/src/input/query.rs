@@ -1,7 +1,7 @@
 //! Query parameters as fields: typed, by either spelling, repeated ones for lists, unknown ones refused by name.
 
 use kanat_model::FieldError;
-use prost_reflect::{DynamicMessage, FieldDescriptor, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
 
 use super::Given;
 use crate::annotation::UnknownQuery;
@@ -32,7 +32,7 @@ pub(super) fn read(
             continue;
         };
         let values = given.entry(field.number()).or_default();
-        match scalar::from_text(&field.kind(), &text) {
+        match scalar::from_text(&field.kind(), within_page(&field, &text)) {
             Ok(_) if !field.is_list() && !values.is_empty() => faults.push(FieldError::new(name, "given twice")),
             Ok(value) => values.push(value),
             Err(reason) => faults.push(FieldError::new(name, reason)),
@@ -50,4 +50,12 @@ pub(super) fn read(
         }
     }
     Ok(())
+}
+
+/// What a list's `limit` is read from: a page never has more than so many, so one of any size is no fault.
+fn within_page<'t>(field: &FieldDescriptor, text: &'t str) -> &'t str {
+    const MOST: &str = "4294967295";
+    let number = field.name() == "limit" && field.kind() == Kind::Uint32 && text.bytes().all(|b| b.is_ascii_digit());
+    let too_large = number && !text.is_empty() && text.parse::<u32>().is_err();
+    if too_large { MOST } else { text }
 }
