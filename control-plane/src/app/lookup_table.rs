@@ -15,6 +15,7 @@ use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, etag, name};
+use crate::push::Applied;
 
 /// Makes an empty table.
 pub async fn create(
@@ -131,7 +132,7 @@ pub async fn delete_entry(
     change.commit(table).await
 }
 
-/// Adds or overwrites the entries of a CSV text with the columns `key` and `value`.
+/// Adds or overwrites the entries of a CSV text with the columns `key` and `value`. A text without entries changes nothing.
 pub async fn import(
     app: &App,
     caller: &Caller,
@@ -140,6 +141,11 @@ pub async fn import(
     if_match: &IfMatch,
 ) -> Result<Changed<LookupTable>, Error> {
     let entries = csv::read(text)?;
+    if entries.is_empty() {
+        let table = existing(&mut *app.store.read().await?, caller, id).await?;
+        if_match.check(u64::from(table.version))?;
+        return Ok(Changed { value: table, applied: Applied::Everywhere });
+    }
     upsert(app, caller, id, entries, if_match).await
 }
 

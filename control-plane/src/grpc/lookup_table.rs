@@ -41,7 +41,7 @@ impl LookupTableService for Api {
     ) -> Result<Response<wire::LookupTable>, Status> {
         let caller = caller(&request)?;
         let wire::GetLookupTableRequest { id, search, limit } = request.into_inner();
-        let limit = limit.unwrap_or(Page::MAX_LIMIT).clamp(1, Page::MAX_LIMIT);
+        let limit = Page::new(limit, None).limit;
         let (id, search) = (LookupTableId::from(id), search.unwrap_or_default());
         let (table, entries) = lookup_table::get(&self.app, &caller, &id, &search, limit).await.map_err(status::of)?;
         Ok(Response::new(convert::table(table, entries)))

@@ -16,5 +16,11 @@ async fn quotes_what_needs_it_and_imports_again() {
     let copy = table(&app.api, "copy", &[]).await;
     app.api.raw("POST", &format!("{copy}/import"), "text/csv", csv.text).await.expect(200);
     let read = async |path: String| app.api.get(&path).await.expect(200)["entries"].clone();
-    assert_eq!(read(copy).await, read(path).await);
+    assert_eq!(read(copy.clone()).await, read(path).await);
+
+    let empty = table(&app.api, "empty", &[]).await;
+    let csv = app.api.get(&format!("{empty}/export")).await;
+    let before = app.api.get(&copy).await.expect(200);
+    app.api.raw("POST", &format!("{copy}/import"), "text/csv", csv.text).await.expect(200);
+    assert_eq!(app.api.get(&copy).await.expect(200), before);
 }

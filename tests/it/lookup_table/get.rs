@@ -20,3 +20,18 @@ async fn searches_keys_and_values() {
     assert_eq!(whole["entries_count"], json!(3));
     app.api.with_header("x-environment", "production").get(&path).await.expect_error(404, "NOT_FOUND");
 }
+
+#[tokio::test]
+async fn shows_fifty_entries_unless_asked_for_more() {
+    let app = TestApp::start().await;
+    let keys: Vec<String> = (0..600).map(|n| format!("k{n:03}")).collect();
+    let entries: Vec<_> = keys.iter().map(|key| (key.as_str(), "v")).collect();
+    let path = table(&app.api, "many", &entries).await;
+    let count = async |query: &str| {
+        let read = app.api.get(&format!("{path}{query}")).await.expect(200);
+        read["entries"].as_array().unwrap().len()
+    };
+    assert_eq!(count("").await, 50);
+    assert_eq!(count("?limit=60").await, 60);
+    assert_eq!(count("?limit=4294967296").await, 500);
+}
