@@ -181,18 +181,20 @@ impl Poller {
             }
         };
         let ended = Timestamp::now();
+        let counts = metrics().flows.of(hold.flow_id.as_str());
         let mut next = due(poll, began_at, ended).max(ended);
         let (state, error) = match outcome {
             Ok((state, taken)) => {
                 tracing::debug!(flow.id = %hold.flow_id, messages = taken, "polled");
-                metrics().polled("succeeded", taken);
+                counts.poll_succeeded();
+                metrics().poll_messages.inc_by(taken as u64);
                 (state, None)
             }
             // Any node goes on from the page that is not done.
             Err(Halt::Waits { until }) => return hold.give_back(log, until, None, None).await,
             Err(Halt::Failed { message, not_before }) => {
                 tracing::warn!(flow.id = %hold.flow_id, error = %message, "a poll failed");
-                metrics().polled("failed", 0);
+                counts.poll_failed();
                 next = next.max(not_before.unwrap_or(next));
                 (State { progress: None, ..state }, Some(message))
             }

@@ -194,7 +194,7 @@ async fn connectors_polls_and_adapters_are_counted() {
     app.api.deployed(poll).await;
     let counted = until("all of it is counted", || async {
         let scrape = Scrape::of(&app.api, &metrics).await;
-        let polled = scrape.sum("kanat_polls_total", &["result=\"failed\""]) >= 1.0;
+        let polled = scrape.sum("kanat_polls_total", &["flow=\"asks\"", "result=\"failed\""]) >= 1.0;
         let waited = scrape.sum("kanat_connector_waits_total", &["reason=\"breaker\""]) >= 1.0;
         (polled && waited && scrape.sum("kanat_adapter_calls_total", &["result=\"ok\""]) >= 1.0).then_some(scrape)
     })

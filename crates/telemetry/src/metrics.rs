@@ -62,7 +62,6 @@ pub struct Metrics {
     adapter_calls: Labelled<1>,
     breaker_turns: Labelled<1>,
     connector_waits: Labelled<1>,
-    polls: Labelled<1>,
     attempts: Labelled<1>,
     refused: Labelled<1>,
     api_requests: Family<[(&'static str, String); 2], Counter>,
@@ -95,7 +94,6 @@ impl Metrics {
             adapter_calls: Family::default(),
             breaker_turns: Family::default(),
             connector_waits: Family::default(),
-            polls: Family::default(),
             attempts: Family::default(),
             refused: Family::default(),
             api_requests: Family::default(),
@@ -108,11 +106,10 @@ impl Metrics {
 
     /// What is counted from a list of labels is told from the start.
     fn begin(&self) {
-        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 4] = [
+        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 3] = [
             (&self.adapter_calls, "result", &["ok", "code", "thrown", "time", "memory", "unavailable"]),
             (&self.breaker_turns, "to", &["open", "closed"]),
             (&self.connector_waits, "reason", &["turn", "breaker"]),
-            (&self.polls, "result", &["succeeded", "failed"]),
         ];
         for (family, label, values) in lists {
             for value in values {
@@ -139,12 +136,6 @@ impl Metrics {
     /// A call of a connector waits: for its `turn`, or for an open `breaker`.
     pub fn connector_waits(&self, reason: &'static str) {
         self.connector_waits.get_or_create(&[("reason", reason)]).inc();
-    }
-
-    /// A cycle of a poll ended with so many new messages: `result` is `succeeded` or `failed`.
-    pub fn polled(&self, result: &'static str, messages: usize) {
-        self.polls.get_or_create(&[("result", result)]).inc();
-        self.poll_messages.inc_by(messages as u64);
     }
 
     /// A request to the data plane was answered with this status instead of being accepted.
@@ -209,7 +200,6 @@ impl Metrics {
             ("adapter_calls", "Calls of adapters by what they came to", &self.adapter_calls),
             ("breaker_turns", "Turns of the circuit breakers of connectors", &self.breaker_turns),
             ("connector_waits", "Calls of connectors that waited, by what for", &self.connector_waits),
-            ("polls", "Cycles of polls by how they ended", &self.polls),
         ];
         for (name, help, family) in families {
             ours.register(name, help, family.clone());

@@ -165,6 +165,9 @@ impl Flow {
     /// The plan is in a language that this build does not speak.
     pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
         let counts = metrics().flows.flow(&plan.flow_id, &plan.flow_name);
+        if polls(&plan) {
+            counts.polls();
+        }
         Self::counted(plan, counts)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -55,9 +55,33 @@ pub struct Flow {
     id: String,
     name: String,
     counts: Arc<[AtomicU64; Outcome::ALL.len()]>,
+    /// Of a flow that polls.
+    polls: Arc<OnceLock<Polls>>,
+}
+
+/// Cycles of a flow's poll.
+#[derive(Debug, Default)]
+struct Polls {
+    succeeded: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl Flow {
+    /// Has the flow told as one that polls, before its first cycle.
+    pub fn polls(&self) {
+        self.polls.get_or_init(Polls::default);
+    }
+
+    /// Counts a cycle of its poll that went well.
+    pub fn poll_succeeded(&self) {
+        self.polls.get_or_init(Polls::default).succeeded.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a cycle of its poll that failed.
+    pub fn poll_failed(&self) {
+        self.polls.get_or_init(Polls::default).failed.fetch_add(1, Relaxed);
+    }
+
     pub fn count(&self, outcome: Outcome) {
         self.counts[outcome as usize].fetch_add(1, Relaxed);
     }
@@ -75,7 +99,7 @@ impl Flows {
         if let Some(flow) = former.filter(|flow| flow.name == name) {
             return Arc::clone(flow);
         }
-        let counts = former.map(|flow| Arc::clone(&flow.counts));
+        let (counts, polls) = former.map(|flow| (Arc::clone(&flow.counts), Arc::clone(&flow.polls))).unzip();
         if counts.is_none() && known.len() >= MOST {
             // Those that no plan holds any more make room.
             known.retain(|_, flow| Arc::strong_count(flow) > 1);
@@ -83,7 +107,8 @@ impl Flows {
                 return Arc::clone(&self.inner.others);
             }
         }
-        let flow = Flow { id: id.to_owned(), name: name.to_owned(), counts: counts.unwrap_or_default() };
+        let (counts, polls) = (counts.unwrap_or_default(), polls.unwrap_or_default());
+        let flow = Flow { id: id.to_owned(), name: name.to_owned(), counts, polls };
         let flow = Arc::new(flow);
         known.insert(id.to_owned(), Arc::clone(&flow));
         flow
@@ -109,7 +134,8 @@ impl Collector for Flows {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let mut flows: Vec<_> = self.lock().values().cloned().collect();
         flows.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        if self.inner.others.counts.iter().any(|count| count.load(Relaxed) > 0) {
+        let others = &self.inner.others;
+        if others.polls.get().is_some() || others.counts.iter().any(|count| count.load(Relaxed) > 0) {
             flows.push(Arc::clone(&self.inner.others));
         }
         for (outcome, name, help) in Outcome::ALL {
@@ -117,6 +143,16 @@ impl Collector for Flows {
             for flow in &flows {
                 let count = flow.counts[outcome as usize].load(Relaxed);
                 ConstCounter::new(count).encode(family.encode_family(&flow.labels())?)?;
+            }
+        }
+        let help = "Cycles of polls by how they ended.";
+        let mut family = encoder.encode_descriptor("polls", help, None, MetricType::Counter)?;
+        for flow in &flows {
+            let Some(polls) = flow.polls.get() else { continue };
+            for (result, count) in [("succeeded", &polls.succeeded), ("failed", &polls.failed)] {
+                let [id, name] = flow.labels();
+                let labels = [id, name, ("result", result)];
+                ConstCounter::new(count.load(Relaxed)).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
