@@ -12,7 +12,7 @@ use std::time::Duration;
 use kanat_catalog::{Action, Entry, Instance, MASK};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{Page, Paged};
-use kanat_model::{Error, Timestamp};
+use kanat_model::{Error, Timestamp, search};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::connector_health::{self, ConnectorHealth};
@@ -53,17 +53,17 @@ pub struct Seen {
     pub authorization: Option<oauth::Held>,
 }
 
-/// The catalog's entries by name.
-pub fn catalog(category: Option<&str>, search: &str) -> Vec<&'static Entry> {
-    let search = search.to_lowercase();
-    let found = |text: &str| text.to_lowercase().contains(&search);
+/// The catalog's entries by name; `category` is looked for in their categories.
+pub fn catalog(category: Option<&str>, search: &str) -> Result<Vec<&'static Entry>, Error> {
+    search::check(search)?;
+    let found = |text: &str| search::contains(text, search);
     let mut entries: Vec<&Entry> = kanat_catalog::entries()
         .iter()
-        .filter(|entry| category.is_none_or(|category| entry.category.eq_ignore_ascii_case(category)))
+        .filter(|entry| category.is_none_or(|category| search::contains(&entry.category, category)))
         .filter(|entry| found(&entry.id) || found(&entry.name) || found(&entry.description))
         .collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    entries
+    Ok(entries)
 }
 
 /// One entry of the catalog.
@@ -235,7 +235,8 @@ async fn existing(db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<Conne
 
 /// The text of a config that fits its entry. Errors name each wrong field as `config.<name>`.
 fn checked(entry: &Entry, id: &InstanceId, name: &str, config: &Config) -> Result<String, Error> {
-    let config: Config = config.iter().filter(|(_, value)| !value.is_null()).map(clone_pair).collect();
+    let mut config: Config = config.iter().filter(|(_, value)| !value.is_null()).map(clone_pair).collect();
+    entry.choose_auth(&mut config).map_err(|fault| Error::field(fault.field, fault.message))?;
     entry.check(&config).map_err(|faults| Error::invalid("the config does not fit its catalog entry", faults))?;
     let text = Value::Object(config).to_string();
     match Instance::new(id.as_str(), name, &entry.id, &text) {

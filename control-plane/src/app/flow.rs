@@ -27,7 +27,7 @@ use kanat_store::{Db, flow_use, published_api, schedule};
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
 pub use deploy::{Deploys, deploy, deployed_plan, pause, resume, rollback};
 pub use names::EnvironmentNames;
-pub use poll::{forget_deleted_polls, poll};
+pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
 pub use start::{Start, Started, start};
 pub use test::{StepTested, Tested, check_json, test};

@@ -5,18 +5,22 @@ mod caller;
 mod filter;
 mod stream;
 
-use kanat_message_log::{Appended, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord};
+use kanat_message_log::{
+    Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord,
+};
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Trigger;
 use kanat_model::page::Page;
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::{Kind, saved};
 use kanat_proto::plan::v1::FlowPlan;
+use kanat_store::flow;
 
 use crate::app::change::published;
 use crate::app::{App, Caller};
 pub use bulk::{replay_all, retry_all};
-pub use filter::Query;
+use filter::Listed;
+pub use filter::{ListQuery, Query};
 pub use stream::{Follow, follow};
 
 /// Which part of a list a caller asked for.
@@ -27,14 +31,38 @@ pub struct Part {
     pub cursor: Option<String>,
 }
 
-/// A flow's messages, newest first.
-pub async fn list(app: &App, caller: &Caller, query: Query, part: &Part) -> Result<MessagePage, Error> {
-    let filter = query.check(tenant(caller))?;
+/// Messages, newest first: a flow's by the time they were received, those of all flows by their places in the log.
+pub async fn list(app: &App, caller: &Caller, query: ListQuery, part: &Part) -> Result<MessagePage, Error> {
+    let listed = query.check(tenant(caller))?;
     let position = match part.cursor.as_deref() {
         None => Position::Page(part.page),
         Some(text) => Position::After { cursor: filter::cursor(text)?, limit: part.page.limit },
     };
-    Ok(app.log.list(&filter, position).await?)
+    match listed {
+        Listed::Flow(filter) => {
+            check_flow(app, caller, &filter.flow_id).await?;
+            Ok(app.log.list(&filter, position).await?)
+        }
+        Listed::Environment(filter) => {
+            if let Some(flow_id) = &filter.flow_id {
+                check_flow(app, caller, flow_id).await?;
+            }
+            Ok(app.log.list_environment(&filter, position).await?)
+        }
+    }
+}
+
+/// Refuses a flow that neither the environment has nor the log knows: the messages of a deleted flow are still there.
+async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<(), Error> {
+    let mut tx = app.store.read().await?;
+    let known = flow::get(&mut tx, &caller.environment_id, id).await?.is_some();
+    drop(tx);
+    if known {
+        return Ok(());
+    }
+    let one = Position::Page(Page::new(Some(1), None));
+    let left = app.log.list(&Filter::flow(tenant(caller), id.clone()), one).await?;
+    if left.messages.is_empty() { Err(Error::not_found("flow", id.as_str())) } else { Ok(()) }
 }
 
 /// One message, with everything that happened to it.

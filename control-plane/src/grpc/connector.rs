@@ -18,7 +18,7 @@ impl ConnectorService for Api {
         request: Request<wire::ListCatalogEntriesRequest>,
     ) -> Result<Response<wire::ListCatalogEntriesResponse>, Status> {
         let wire::ListCatalogEntriesRequest { category, search, limit, offset } = request.into_inner();
-        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default());
+        let found = connector::catalog(category.as_deref(), &search.unwrap_or_default()).map_err(status::of)?;
         let (data, pagination) = page::convert(page::cut(found, Page::new(limit, offset)), convert::entry);
         Ok(Response::new(wire::ListCatalogEntriesResponse { data, pagination }))
     }

@@ -29,7 +29,8 @@ impl FlowService for Api {
         let page = Page::new(request.limit, request.offset);
         let filter = convert::filter(request).map_err(status::of)?;
         let found = flow::list(&self.app, &caller, &filter, page).await.map_err(status::of)?;
-        let (data, pagination) = page::convert(found, |flow| convert::flow(&self.app, flow));
+        let polls = flow::polls(&self.app, &found.items.iter().collect::<Vec<_>>()).await;
+        let (data, pagination) = page::convert(found, |flow| convert::listed(&self.app, flow, &polls));
         let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
         Ok(Response::new(wire::ListFlowsResponse { data, pagination }))
     }
@@ -38,9 +39,10 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let id = request.into_inner().id.into();
         let found = flow::get(&self.app, &caller, &id).await.map_err(status::of)?;
-        let poll = flow::poll(&self.app, &found.flow).await.map(convert::poll);
+        let standing = flow::polls(&self.app, &[&found.flow]).await.remove(&found.flow.id);
+        let last_error = standing.as_ref().and_then(convert::last_error);
         let shown = convert::details(&self.app, found).map_err(status::of)?;
-        Ok(Response::new(wire::Flow { poll, ..shown }))
+        Ok(Response::new(wire::Flow { poll: standing.map(convert::poll), last_error, ..shown }))
     }
 
     async fn update_flow(&self, request: Request<wire::UpdateFlowRequest>) -> Result<Response<wire::Flow>, Status> {

@@ -15,6 +15,7 @@ pub fn pagination(page: Page, total: u64) -> Pagination {
         limit: page.limit,
         offset: page.offset,
         next_cursor: None,
+        total_is_least: None,
     }
 }
 

@@ -23,6 +23,39 @@ impl Entry {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
+    /// Where an instance chooses its kind of authentication, takes the one that its credentials are for when it names none.
+    ///
+    /// # Errors
+    ///
+    /// Names a credential that would never be sent because the kind is `none`.
+    pub fn choose_auth(&self, config: &mut Map<String, Value>) -> Result<(), FieldError> {
+        const CREDENTIALS: [(&str, &str); 4] =
+            [("token", "bearer"), ("api_key", "api_key"), ("username", "basic"), ("password", "basic")];
+        if self.authentication != "configurable" {
+            return Ok(());
+        }
+        let given: Vec<(&str, &str)> = CREDENTIALS
+            .into_iter()
+            .filter(|(field, _)| config.get(*field).is_some_and(|value| !value.is_null()))
+            .collect();
+        let Some((field, kind)) = given.first().copied() else { return Ok(()) };
+        match config.get("auth") {
+            None | Some(Value::Null) if given.iter().all(|(_, other)| *other == kind) => {
+                config.insert("auth".to_owned(), kind.into());
+                Ok(())
+            }
+            None | Some(Value::Null) => Err(FieldError::new(
+                "config.auth",
+                "is required: there are credentials of several kinds, and only those of one are sent",
+            )),
+            Some(auth) if auth == "none" => Err(FieldError::new(
+                format!("config.{field}"),
+                format!("is given, and auth is none, so that it would never be sent: did you mean auth {kind}?"),
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// The mask of a secret, sent where there is nothing behind it.
     fn masked(&self, config: &Map<String, Value>) -> Vec<FieldError> {
         let error =
@@ -94,6 +127,26 @@ mod tests {
         config.webhook_secret must not be empty
         config.concurrency must be at least 1
         ");
+    }
+
+    #[test]
+    fn credentials_choose_the_auth_kind_or_are_refused_where_it_is_none() {
+        let chosen = |config: serde_json::Value| {
+            let mut config = config.as_object().unwrap().clone();
+            let chosen = entry("http").unwrap().choose_auth(&mut config);
+            chosen.map(|()| config.get("auth").cloned()).map_err(|fault| format!("{} {}", fault.field, fault.message))
+        };
+        assert_eq!(chosen(json!({})), Ok(None));
+        assert_eq!(chosen(json!({"token": "t"})), Ok(Some("bearer".into())));
+        assert_eq!(chosen(json!({"api_key": "k"})), Ok(Some("api_key".into())));
+        assert_eq!(chosen(json!({"username": "u", "password": "p"})), Ok(Some("basic".into())));
+        assert_eq!(chosen(json!({"token": "t", "auth": "api_key"})), Ok(Some("api_key".into())));
+        let refused = chosen(json!({"token": "t", "auth": "none"})).unwrap_err();
+        assert_eq!(
+            refused,
+            "config.token is given, and auth is none, so that it would never be sent: did you mean auth bearer?"
+        );
+        assert!(chosen(json!({"token": "t", "api_key": "k"})).unwrap_err().starts_with("config.auth is required"));
     }
 
     #[test]

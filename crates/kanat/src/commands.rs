@@ -14,6 +14,7 @@ mod logs;
 mod lookup;
 mod message;
 mod schedule;
+mod since;
 mod version;
 
 use anyhow::Result;

@@ -7,6 +7,7 @@ mod dedupe;
 mod events;
 mod lease;
 mod list;
+mod list_environment;
 mod order;
 mod person;
 mod poll;
@@ -25,6 +26,7 @@ pub use self::dedupe::*;
 pub use self::events::*;
 pub use self::lease::*;
 pub use self::list::*;
+pub use self::list_environment::*;
 pub use self::order::*;
 pub use self::person::*;
 pub use self::poll::*;
@@ -94,6 +96,8 @@ macro_rules! message_log_contract {
             searches_payload_id_and_error_as_plain_text
             keeps_a_cursor_while_messages_arrive
             ends_a_page_that_would_grow_too_large
+            lists_an_environment_in_the_order_of_the_log
+            filters_the_list_of_an_environment
             shows_nothing_to_another_tenant
             drops_old_finished_messages_only
             never_gives_an_event_id_twice

@@ -28,12 +28,13 @@ pub mod settle;
 pub mod sqlite;
 pub mod trace;
 pub mod tried;
+mod walk;
 
 pub use append::{Appended, Dedupe, NewMessage, Place};
 pub use error::Error;
 pub use event::{Event, EventPage, EventQuery};
 pub use lease::{Claim, Claimed, Lease, Room, Step, Waiting};
-pub use list::{Cursor, Filter, MessagePage, Position};
+pub use list::{Cursor, EnvironmentFilter, Filter, MessagePage, Position};
 pub use log::{MessageLog, Stats};
 pub use message::{Content, Message, Tenant};
 pub use plan::{FlowEnd, SavedPlan};

@@ -5,7 +5,7 @@ use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use kanat_model::page::Page;
 
-use crate::{Message, Tenant};
+use crate::{Error, Message, Tenant};
 
 /// Which messages of a flow.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Received before it.
     pub until: Option<Timestamp>,
-    /// Plain text in payload, id or error, in any case of ASCII letters.
+    /// Plain text in payload, id or error, in any case of letters; in a payload as people see it, without JSON's escapes.
     pub search: Option<String>,
     /// Only these, when any are given; at most [`Filter::MAX_IDS`].
     pub ids: Vec<MessageId>,
@@ -29,6 +29,35 @@ impl Filter {
     /// All messages of a flow.
     pub fn flow(tenant: Tenant, flow_id: FlowId) -> Self {
         Self { tenant, flow_id, status: None, since: None, until: None, search: None, ids: Vec::new() }
+    }
+}
+
+/// Which messages of an environment, in the order of the log.
+#[derive(Debug, Clone)]
+pub struct EnvironmentFilter {
+    pub tenant: Tenant,
+    /// Only messages of this flow.
+    pub flow_id: Option<FlowId>,
+    /// Only messages of these statuses, when any are given.
+    pub statuses: Vec<Status>,
+    /// Received at or after it.
+    pub since: Option<Timestamp>,
+    /// Received before it.
+    pub until: Option<Timestamp>,
+    /// Plain text, as in [`Filter::search`].
+    pub search: Option<String>,
+}
+
+impl EnvironmentFilter {
+    /// All messages of an environment.
+    pub fn all(tenant: Tenant) -> Self {
+        Self { tenant, flow_id: None, statuses: Vec::new(), since: None, until: None, search: None }
+    }
+
+    /// Whether it finds dead letters and retries only, which have an index of their own.
+    pub(crate) fn is_failing(&self) -> bool {
+        let failing = |status: &Status| matches!(status, Status::DeadLetter | Status::Retrying);
+        !self.statuses.is_empty() && self.statuses.iter().all(failing)
     }
 }
 
@@ -52,8 +81,10 @@ pub struct Cursor {
 #[derive(Debug, Clone)]
 pub struct MessagePage {
     pub messages: Vec<Message>,
-    /// How many the filter finds in all.
+    /// How many the filter finds in all, as far as they were counted.
     pub total: u64,
+    /// Whether there may be more than `total`.
+    pub total_is_least: bool,
     /// Where the next page begins, when there is one.
     pub next: Option<Cursor>,
 }
@@ -77,6 +108,11 @@ impl MessagePage {
 }
 
 impl Cursor {
+    /// The messages of the log before that of `seq`.
+    pub(crate) fn below(seq: i64) -> Self {
+        Self { received_at: Timestamp::from_millis(0), seq }
+    }
+
     /// As text without special characters.
     pub fn to_text(self) -> String {
         format!("{:x}-{:x}", self.received_at.as_millis(), self.seq)
@@ -89,6 +125,11 @@ impl Cursor {
         let seq = i64::from_str_radix(seq, 16).ok()?;
         Some(Self { received_at: Timestamp::from_millis(received_at), seq })
     }
+}
+
+/// Refuses a search text that is longer than one may be.
+pub(crate) fn check_search(text: Option<&str>) -> Result<(), Error> {
+    text.map_or(Ok(()), kanat_model::search::check).map_err(Error::State)
 }
 
 #[cfg(test)]

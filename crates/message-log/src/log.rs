@@ -10,9 +10,9 @@ use kanat_model::message::Failure;
 use tokio::sync::watch;
 
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage, NewMessage,
-    Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement,
-    StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage,
+    NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled,
+    Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -78,8 +78,8 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// Forgets the records that a flow has seen before an instant and not since.
     async fn forget_records(&self, flow_id: &FlowId, before: Timestamp) -> Result<(), Error>;
 
-    /// How the poll of a flow stands; `None` when it was never polled.
-    async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error>;
+    /// How the polls of flows stand; without those that were never polled.
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error>;
 
     /// The flows that were ever polled and not forgotten, in the order of their ids.
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error>;
@@ -89,6 +89,10 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
 
     /// Messages of one flow, newest first.
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error>;
+
+    /// Messages of an environment, the last of the log first. A call looks at a bounded part of the log: a page may have fewer
+    /// messages than asked for, or none, and say where the next begins.
+    async fn list_environment(&self, filter: &EnvironmentFilter, position: Position) -> Result<MessagePage, Error>;
 
     /// One message.
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error>;

@@ -16,6 +16,7 @@ mod failure;
 mod keys;
 mod lease;
 mod list;
+mod list_environment;
 mod news;
 mod operation;
 mod options;
@@ -72,9 +73,9 @@ use self::way::Way;
 use self::writer::{Connector, Context, Writer};
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd, KeyUsage,
-    Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas,
-    SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd,
+    KeyUsage, Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position,
+    Quotas, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// Longest that a round of retention may take: many transactions, with pauses between them.
@@ -304,8 +305,8 @@ impl MessageLog for PostgresLog {
         self.ask(poll::forget(&self.workers.current(), flow_id, before), outward).await
     }
 
-    async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
-        self.ask(poll::standing(&self.readers.current(), flow_id), outward).await
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+        self.ask(poll::standings(&self.readers.current(), flow_ids), outward).await
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
@@ -318,6 +319,10 @@ impl MessageLog for PostgresLog {
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
         self.ask(list::list(&self.readers.current(), filter, position), identity).await
+    }
+
+    async fn list_environment(&self, filter: &EnvironmentFilter, position: Position) -> Result<MessagePage, Error> {
+        self.ask(list_environment::list(&self.readers.current(), filter, position), identity).await
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {

@@ -12,6 +12,7 @@ mod intake;
 mod journal;
 mod lease;
 mod list;
+mod list_environment;
 mod maintenance;
 mod operation;
 mod options;
@@ -61,9 +62,9 @@ use self::syncs::Syncs;
 use self::writer::Writer;
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd, KeyUsage,
-    Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas,
-    SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd,
+    KeyUsage, Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position,
+    Quotas, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -251,8 +252,8 @@ impl MessageLog for SqliteLog {
         self.done(Work::ForgetRecords { flow_id: flow_id.clone(), before }).await
     }
 
-    async fn poll(&self, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
-        poll::standing(&self.reader, flow_id).await
+    async fn polls(&self, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+        poll::standings(&self.reader, flow_ids).await
     }
 
     async fn polled_flows(&self) -> Result<Vec<FlowId>, Error> {
@@ -268,6 +269,10 @@ impl MessageLog for SqliteLog {
 
     async fn list(&self, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
         list::list(self.tables().await?, filter, position).await
+    }
+
+    async fn list_environment(&self, filter: &EnvironmentFilter, position: Position) -> Result<MessagePage, Error> {
+        list_environment::list(self.tables().await?, filter, position).await
     }
 
     async fn get(&self, tenant: &Tenant, id: &MessageId) -> Result<Option<Message>, Error> {

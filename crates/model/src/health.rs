@@ -34,6 +34,16 @@ pub enum Observation {
 /// As many calls tell something.
 const FEWEST_CALLS: u64 = 5;
 
+impl Observation {
+    /// Whether it tells anything: a few calls do not.
+    pub fn is_telling(self) -> bool {
+        match self {
+            Self::Traffic { calls, .. } => calls >= FEWEST_CALLS,
+            Self::Passed | Self::Failed | Self::TokensGranted | Self::TokensLate | Self::TokensRefused => true,
+        }
+    }
+}
+
 impl Health {
     /// The state after an observation.
     pub fn after(self, observation: Observation) -> Self {
@@ -44,7 +54,7 @@ impl Health {
                 Self::Unknown | Self::Healthy | Self::Degraded => Self::Degraded,
                 Self::Failing => Self::Failing,
             },
-            Observation::Traffic { calls, .. } if calls < FEWEST_CALLS => self,
+            Observation::Traffic { .. } if !observation.is_telling() => self,
             Observation::Traffic { calls, failures } if failures.saturating_mul(2) >= calls => Self::Failing,
             Observation::Traffic { calls, failures } if failures.saturating_mul(10) >= calls => Self::Degraded,
             Observation::Traffic { .. } => Self::Healthy,

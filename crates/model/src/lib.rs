@@ -11,6 +11,7 @@ pub mod message;
 pub mod nearest;
 pub mod page;
 pub mod published_api;
+pub mod search;
 pub mod secret;
 pub mod time;
 

@@ -80,10 +80,10 @@ pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &AdapterId) -> Re
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM adapter WHERE environment_id = $1 AND deleted_at IS NULL \
     AND ($2 = '' OR kind = $2) \
-    AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' OR LOWER(description) LIKE LOWER($3) ESCAPE '\\')";
+    AND ($3 = '' OR name GLOB $3 OR description GLOB $3)";
 const LIST: &str = "SELECT id, account_id, environment_id, name, description, kind, code, version, created_at, updated_at \
     FROM adapter WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR kind = $2) \
-    AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' OR LOWER(description) LIKE LOWER($3) ESCAPE '\\') \
+    AND ($3 = '' OR name GLOB $3 OR description GLOB $3) \
     ORDER BY id DESC LIMIT $4 OFFSET $5";
 
 /// The environment's adapters, newest first.
@@ -93,15 +93,15 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<Paged<Adapter>, Error> {
-    let pattern = search::pattern(&filter.search);
-    let total = sqlx::query(COUNT)
+    let pattern = search::pattern(db, &filter.search)?;
+    let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
         .bind(filter.kind.as_str())
         .bind(pattern.as_str())
         .fetch_one(&mut *db)
         .await?
         .whole("total")?;
-    let rows = sqlx::query(LIST)
+    let rows = sqlx::query(search::statement(db, LIST))
         .bind(environment.as_str())
         .bind(filter.kind.as_str())
         .bind(pattern.as_str())

@@ -92,13 +92,13 @@ pub async fn get(
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM connector_instance \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
-    AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' \
-    OR LOWER(display_name) LIKE LOWER($3) ESCAPE '\\')";
+    AND ($3 = '' OR name GLOB $3 \
+    OR display_name GLOB $3)";
 const LIST: &str = "SELECT id, account_id, environment_id, catalog_id, name, display_name, config, revision, \
     created_at, updated_at FROM connector_instance \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR catalog_id = $2) \
-    AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' \
-    OR LOWER(display_name) LIKE LOWER($3) ESCAPE '\\') \
+    AND ($3 = '' OR name GLOB $3 \
+    OR display_name GLOB $3) \
     ORDER BY id DESC LIMIT $4 OFFSET $5";
 
 /// The environment's instances, newest first.
@@ -108,15 +108,15 @@ pub async fn list(
     filter: &Filter,
     page: Page,
 ) -> Result<Paged<ConnectorInstance>, Error> {
-    let pattern = search::pattern(&filter.search);
-    let total = sqlx::query(COUNT)
+    let pattern = search::pattern(db, &filter.search)?;
+    let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
         .bind(filter.catalog_id.as_str())
         .bind(pattern.as_str())
         .fetch_one(&mut *db)
         .await?
         .whole("total")?;
-    let rows = sqlx::query(LIST)
+    let rows = sqlx::query(search::statement(db, LIST))
         .bind(environment.as_str())
         .bind(filter.catalog_id.as_str())
         .bind(pattern.as_str())

@@ -10,6 +10,7 @@ use sqlx::any::{AnyQueryResult, AnyRow, AnyStatement, AnyTypeInfo};
 use sqlx::{Any, Either, Execute, Executor, SqlStr, Transaction};
 
 use crate::Error;
+use crate::dialect::Dialect;
 
 /// A transaction's end of its connection; a transaction lends it.
 ///
@@ -28,6 +29,10 @@ impl Db {
     /// Whether the database is one that other processes may use at the same time.
     pub(crate) fn is_shared(&self) -> bool {
         self.tx.backend_name() == "PostgreSQL"
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        if self.is_shared() { Dialect::Postgres } else { Dialect::Sqlite }
     }
 
     /// Returns once the changes are durable.

@@ -46,6 +46,14 @@ impl Dialect {
         }
     }
 
+    /// The comparison with a search pattern in the words of this database.
+    pub(crate) fn search_text(self, shared: &str) -> String {
+        match self {
+            Self::Sqlite => shared.to_owned(),
+            Self::Postgres => shared.replace(" GLOB ", " ~ "),
+        }
+    }
+
     /// The types of the shared text in the words of this database. Texts are ordered by their bytes and told apart
     /// without regard to language, as SQLite does, whatever the locale of the server is.
     pub(crate) fn schema_text(self, shared: &str) -> String {

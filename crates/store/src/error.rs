@@ -15,6 +15,9 @@ pub enum Error {
     Address(String),
     #[error("column {column:?} holds {value:?}, which means nothing to this build")]
     Corrupt { column: &'static str, value: String },
+    /// A search text is longer than one may be.
+    #[error("{0}")]
+    Search(kanat_model::Error),
     #[error("{0}")]
     Database(#[from] sqlx::Error),
 }
@@ -43,6 +46,7 @@ impl Error {
             | Self::Newer { .. }
             | Self::Address(_)
             | Self::Corrupt { .. }
+            | Self::Search(_)
             | Self::Database(_) => false,
         }
     }
@@ -52,6 +56,7 @@ impl Error {
 impl From<Error> for kanat_model::Error {
     fn from(error: Error) -> Self {
         match &error {
+            Error::Search(refusal) => refusal.clone(),
             Error::Taken { kind, name } => Self::already_exists(kind, name),
             Error::Changed { .. } => Self::new(kanat_model::Code::Aborted, error.to_string()),
             Error::Newer { .. } | Error::Address(_) | Error::Corrupt { .. } | Error::Database(_) => {

@@ -114,26 +114,26 @@ pub async fn exists(db: &mut Db, id: &FlowId) -> Result<bool, Error> {
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR status = $2) AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' \
-    OR LOWER(description) LIKE LOWER($3) ESCAPE '\\')";
+    AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 \
+    OR description GLOB $3)";
 const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
     yaml_config, change_summary, webhook_token, revision, created_at, updated_at FROM flow \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) \
-    AND ($3 = '' OR LOWER(name) LIKE LOWER($3) ESCAPE '\\' OR LOWER(description) LIKE LOWER($3) ESCAPE '\\') \
+    AND ($3 = '' OR name GLOB $3 OR description GLOB $3) \
     ORDER BY id DESC LIMIT $4 OFFSET $5";
 
 /// The environment's flows, newest first.
 pub async fn list(db: &mut Db, environment: &EnvironmentId, filter: &Filter, page: Page) -> Result<Paged<Flow>, Error> {
     let status = filter.status.map_or("", Status::as_str);
-    let pattern = search::pattern(&filter.search);
-    let total = sqlx::query(COUNT)
+    let pattern = search::pattern(db, &filter.search)?;
+    let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
         .bind(status)
         .bind(pattern.as_str())
         .fetch_one(&mut *db)
         .await?
         .whole("total")?;
-    let rows = sqlx::query(LIST)
+    let rows = sqlx::query(search::statement(db, LIST))
         .bind(environment.as_str())
         .bind(status)
         .bind(pattern.as_str())

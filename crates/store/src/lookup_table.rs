@@ -68,10 +68,10 @@ pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &LookupTableId) -
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR LOWER(name) LIKE LOWER($2) ESCAPE '\\' OR LOWER(description) LIKE LOWER($2) ESCAPE '\\')";
+    AND ($2 = '' OR name GLOB $2 OR description GLOB $2)";
 const LIST: &str = "SELECT id, account_id, environment_id, name, description, version, entries_count, created_at, \
     updated_at FROM lookup_table WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR LOWER(name) LIKE LOWER($2) ESCAPE '\\' OR LOWER(description) LIKE LOWER($2) ESCAPE '\\') \
+    AND ($2 = '' OR name GLOB $2 OR description GLOB $2) \
     ORDER BY id DESC LIMIT $3 OFFSET $4";
 
 /// The environment's tables, newest first; `search` is looked for in name and description.
@@ -81,14 +81,14 @@ pub async fn list(
     search: &str,
     page: Page,
 ) -> Result<Paged<LookupTable>, Error> {
-    let pattern = search::pattern(search);
-    let total = sqlx::query(COUNT)
+    let pattern = search::pattern(db, search)?;
+    let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
         .bind(pattern.as_str())
         .fetch_one(&mut *db)
         .await?
         .whole("total")?;
-    let rows = sqlx::query(LIST)
+    let rows = sqlx::query(search::statement(db, LIST))
         .bind(environment.as_str())
         .bind(pattern.as_str())
         .bind(i64::from(page.limit))

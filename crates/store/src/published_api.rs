@@ -135,13 +135,13 @@ pub async fn by_route(
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR LOWER(name) LIKE LOWER($2) ESCAPE '\\' OR LOWER(description) LIKE LOWER($2) ESCAPE '\\' \
-    OR LOWER(path) LIKE LOWER($2) ESCAPE '\\')";
+    AND ($2 = '' OR name GLOB $2 OR description GLOB $2 \
+    OR path GLOB $2)";
 const LIST: &str = "SELECT id, account_id, environment_id, name, description, method, path, shape, auth, oauth2, \
     validation, deadline_ms, on_timeout, strict_response, cors, revision, created_at, updated_at \
     FROM published_api WHERE environment_id = $1 AND deleted_at IS NULL \
-    AND ($2 = '' OR LOWER(name) LIKE LOWER($2) ESCAPE '\\' OR LOWER(description) LIKE LOWER($2) ESCAPE '\\' \
-    OR LOWER(path) LIKE LOWER($2) ESCAPE '\\') ORDER BY id DESC LIMIT $3 OFFSET $4";
+    AND ($2 = '' OR name GLOB $2 OR description GLOB $2 \
+    OR path GLOB $2) ORDER BY id DESC LIMIT $3 OFFSET $4";
 
 /// The environment's APIs, newest first; `search` is looked for in name, description and path.
 pub async fn list(
@@ -150,14 +150,14 @@ pub async fn list(
     search: &str,
     page: Page,
 ) -> Result<Paged<PublishedApi>, Error> {
-    let pattern = search::pattern(search);
-    let total = sqlx::query(COUNT)
+    let pattern = search::pattern(db, search)?;
+    let total = sqlx::query(search::statement(db, COUNT))
         .bind(environment.as_str())
         .bind(pattern.as_str())
         .fetch_one(&mut *db)
         .await?
         .whole("total")?;
-    let rows = sqlx::query(LIST)
+    let rows = sqlx::query(search::statement(db, LIST))
         .bind(environment.as_str())
         .bind(pattern.as_str())
         .bind(i64::from(page.limit))

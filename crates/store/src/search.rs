@@ -1,30 +1,27 @@
-//! A caller's search text as a `LIKE` pattern.
+//! Lists that are searched: the shared statements in the words of the database behind them.
 
-/// Finds `text` anywhere, without regard to case. To be compared with `LOWER(column) LIKE LOWER($n) ESCAPE '\'`, and
-/// only where it is not empty: an empty text has an empty pattern and is meant to find everything.
-pub(crate) fn pattern(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c.to_ascii_lowercase());
-    }
-    pattern.push('%');
-    pattern
+use kanat_model::search;
+use sqlx::AssertSqlSafe;
+
+use crate::dialect::Dialect;
+use crate::{Db, Error};
+
+/// What a search is bound as in a statement of [`statement`]: finds `text` anywhere, in any case of its letters. Empty for an
+/// empty text, which is meant to find everything.
+///
+/// # Errors
+///
+/// [`Error::Search`] for a text that is longer than a search may be.
+pub(crate) fn pattern(db: &Db, text: &str) -> Result<String, Error> {
+    search::check(text).map_err(Error::Search)?;
+    Ok(match (text.is_empty(), db.dialect()) {
+        (true, _) => String::new(),
+        (false, Dialect::Sqlite) => search::glob(text),
+        (false, Dialect::Postgres) => search::regex(text),
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcards_in_the_text_stand_for_themselves() {
-        assert_eq!(pattern("50%_A\\"), "%50\\%\\_a\\\\%");
-        assert_eq!(pattern(""), "");
-    }
+/// A shared statement, in which `GLOB` compares a column with a [`pattern`].
+pub(crate) fn statement(db: &Db, shared: &'static str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(db.dialect().search_text(shared))
 }

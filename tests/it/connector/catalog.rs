@@ -1,6 +1,7 @@
 //! `GET /connectors/catalog` and below.
 
 use kanat_tests::TestApp;
+use kanat_tests::cli::Cli;
 use serde_json::json;
 
 #[tokio::test]
@@ -16,6 +17,12 @@ async fn lists_entries_actions_and_schemas() {
     let found = app.api.get("/api/v1/connectors/catalog?category=Communication").await.expect(200);
     let found: Vec<_> = found["data"].as_array().unwrap().iter().map(|e| e["id"].as_str().unwrap()).collect();
     assert_eq!(found, ["email-delivery", "microsoft-teams", "slack", "twilio"]);
+    let crm = app.api.get("/api/v1/connectors/catalog?category=crm").await.expect(200);
+    assert!(crm["data"].as_array().unwrap().iter().any(|entry| entry["id"] == "hubspot"), "{crm}");
+    let shown = Cli::of(&app).run(&["connector", "catalog", "http"]).await.expect();
+    for told in ["auth (none | api_key | basic | bearer, default none)", "get (GET /{+path})", "params: path*, query"] {
+        assert!(shown.contains(told), "{shown}");
+    }
     let fields = entry["configSchema"]["properties"].as_object().unwrap();
     assert_eq!(
         (&fields["api_key"]["writeOnly"], &entry["configSchema"]["required"]),

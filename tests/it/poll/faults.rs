@@ -224,3 +224,23 @@ async fn what_a_poll_remembers_is_there_for_its_templates() {
     let second = asked.iter().find(|path| path.starts_with("/cursor?since=")).unwrap();
     assert!(second.contains("Z&last=at-200"), "{second}");
 }
+
+#[tokio::test]
+async fn a_poll_that_fails_is_seen_in_the_list_of_flows_until_it_goes_well() {
+    let failing = AtomicUsize::new(1);
+    let failing = std::sync::Arc::new(failing);
+    let switch = std::sync::Arc::clone(&failing);
+    let provider = Provider::scripted(FEW, move |_, _| (switch.load(Ordering::Relaxed) > 0).then(|| status(500))).await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let flow = app.api.deployed(&polling("asks", "/cursor", KNOWN)).await.0;
+    let listed = async || app.api.get("/api/v1/flows").await.expect(200)["data"][0]["lastError"].clone();
+    let error = until("the failure is told", || async { Some(listed().await).filter(Value::is_object) }).await;
+    assert!(error["message"].as_str().unwrap().contains("500") && error["at"].is_string(), "{error}");
+    let table = kanat_tests::cli::Cli::of(&app).run(&["flow", "list"]).await.expect();
+    assert!(table.contains("500"), "{table}");
+    failing.store(0, Ordering::Relaxed);
+    until("all is well", || async { listed().await.is_null().then_some(()) }).await;
+    assert!(app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200)["lastError"].is_null());
+}

@@ -14,6 +14,9 @@ const KEPT_CHANGES: u32 = 500;
 
 /// Takes up an observation; `reason` is what told so, in words fit for callers.
 pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, reason: &str) -> Result<(), Error> {
+    if !observation.is_telling() {
+        return Ok(());
+    }
     let now = Timestamp::now();
     let known = connector_health::get(db, id).await?;
     let before = known.as_ref().and_then(|known| Health::parse(&known.status)).unwrap_or_default();

@@ -1,15 +1,17 @@
 //! The connection test: the test call of the instance's entry, with its credentials. What comes back is judged by its
 //! status, and its body is read to nobody.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
-use kanat_catalog::Entry;
+use http::{HeaderMap, Method, header};
+use kanat_catalog::{Entry, Instance, MASK};
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
 use kanat_model::{Error, Timestamp};
 use kanat_net::outbound;
+use url::form_urlencoded;
 
 use crate::app::{App, Caller};
 
@@ -23,6 +25,47 @@ pub struct Tested {
     pub status: Option<u16>,
     pub message: String,
     pub latency: Duration,
+    pub request: Shown,
+}
+
+/// The request of a test, with the mask in place of every secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    pub method: String,
+    pub url: String,
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Shown {
+    fn of(instance: &Instance, request: &outbound::Request) -> Self {
+        let headers = request.headers.iter().map(|(name, value)| {
+            let text = String::from_utf8_lossy(value.as_bytes());
+            let shown = match (name == header::AUTHORIZATION, value.is_sensitive()) {
+                (true, _) => text.split_once(' ').map_or_else(|| MASK.to_owned(), |(kind, _)| format!("{kind} {MASK}")),
+                (false, true) => MASK.to_owned(),
+                (false, false) => masked(instance, &text),
+            };
+            (name.as_str().to_owned(), shown)
+        });
+        Self {
+            method: request.method.to_string(),
+            url: masked(instance, request.url.as_str()),
+            headers: headers.collect(),
+        }
+    }
+
+    /// Method and address, which sentences about the call begin with.
+    fn call(&self) -> String {
+        format!("{} {}", self.method, self.url)
+    }
+}
+
+/// A text without the instance's secrets, as they stand or as a URL writes them.
+fn masked(instance: &Instance, text: &str) -> String {
+    instance.secrets().iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), |text, secret| {
+        let in_query: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+        text.replace(secret.as_str(), MASK).replace(&in_query, MASK)
+    })
 }
 
 /// Calls the instance with its credentials; its health follows from what was found.
@@ -37,9 +80,13 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     instance.apply_auth(&mut url, &mut headers);
     let method = Method::from_bytes(entry.test.method.as_bytes()).unwrap_or(Method::GET);
     let request = outbound::Request { method, url, headers, body: Bytes::new(), timeout: TIMEOUT };
+    let shown = Shown::of(&instance, &request);
     let begun = Instant::now();
     let outcome = app.outbound.send(request).await;
-    let tested = judge(entry, outcome.as_ref().map_err(ToString::to_string), begun.elapsed());
+    let latency = begun.elapsed();
+    let (ok, message) = judge(entry, &shown, outcome.as_ref().map_err(|error| masked(&instance, &error.to_string())));
+    let status = outcome.ok().map(|answer| answer.status);
+    let tested = Tested { ok, status, message, latency, request: shown };
     note(app, id, &tested).await?;
     Ok(tested)
 }
@@ -52,38 +99,51 @@ async fn note(app: &App, id: &InstanceId, tested: &Tested) -> Result<(), Error> 
     Ok(tx.commit().await?)
 }
 
-/// A server that answers is reached; one that turns the credentials down, or fails, is not of use. Of an entry that knows
-/// what to ask for, nothing but success will do.
-fn judge(entry: &Entry, outcome: Result<&outbound::Response, String>, latency: Duration) -> Tested {
+/// Whether an instance is of use, and why. A server that answers is reached; one that turns the credentials down, or fails, is
+/// not of use. Of an entry that knows what to ask for, nothing but success will do.
+fn judge(entry: &Entry, call: &Shown, outcome: Result<&outbound::Response, String>) -> (bool, String) {
+    let call = call.call();
     let answer = match outcome {
         Ok(answer) => answer,
-        Err(message) => return Tested { ok: false, status: None, message, latency },
+        Err(why) => return (false, format!("{call}: {why}")),
     };
-    let status = answer.status;
-    let (ok, message) = match status {
-        401 | 403 | 407 => (false, format!("the credentials were refused with {status}")),
-        500.. => (false, format!("the server failed with {status}")),
+    let (status, knows) = (answer.status, !entry.test.path.is_empty());
+    let answered = format!("{call} answered {status}");
+    let only_reached = "the server is reached, and this says nothing of the credentials";
+    match status {
+        401 | 403 | 407 => (false, format!("{answered}: the credentials were refused")),
         200..=299 => match entry.refusal(&answer.body) {
-            Some(why) => (false, why),
-            None => (true, format!("the server answered with {status}")),
+            Some(why) => (false, format!("{answered}, and refused the call: {why}")),
+            None => (true, answered),
         },
-        status if entry.test.path.is_empty() || entry.test.statuses.contains(&status) => {
-            (true, format!("the server answered with {status}"))
-        }
-        status => (false, format!("the server answered the test call with {status}")),
-    };
-    Tested { ok, status: Some(status), message, latency }
+        status if entry.test.statuses.contains(&status) => (true, answered),
+        404 | 501 if knows => (false, format!("{answered}: the API is not at this address: look at base_url")),
+        404 => (true, format!("{answered}: there is nothing at the base URL itself; {only_reached}")),
+        405 | 501 if !knows => (true, format!("{answered}: the base URL itself takes no GET; {only_reached}")),
+        500.. => (false, format!("{answered}: the server failed")),
+        _ if knows => (false, format!("{answered}, which the test call should not be answered with")),
+        _ => (true, answered),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(entry: &str, status: u16, body: &'static str) -> bool {
+    fn call() -> Shown {
+        let (method, url) = ("GET".to_owned(), "https://erp.example/".to_owned());
+        Shown { method, url, headers: BTreeMap::new() }
+    }
+
+    fn told(entry: &str, status: u16, body: &'static str) -> (bool, String) {
         let entry = kanat_catalog::entry(entry).unwrap();
         let body = Bytes::from_static(body.as_bytes());
         let answer = outbound::Response { status, headers: HeaderMap::new(), body, truncated: false };
-        judge(entry, Ok(&answer), TIMEOUT).ok
+        judge(entry, &call(), Ok(&answer))
+    }
+
+    fn judged(entry: &str, status: u16, body: &'static str) -> bool {
+        told(entry, status, body).0
     }
 
     #[test]
@@ -91,8 +151,41 @@ mod tests {
         for (status, ok) in [(200, true), (302, true), (404, true), (401, false), (403, false), (503, false)] {
             assert_eq!(judged("http", status, ""), ok, "{status}");
         }
-        let away = judge(kanat_catalog::entry("http").unwrap(), Err("no answer".to_owned()), TIMEOUT);
-        assert_eq!((away.ok, away.status, away.message.as_str()), (false, None, "no answer"));
+        let away = judge(kanat_catalog::entry("http").unwrap(), &call(), Err("no answer".to_owned()));
+        assert_eq!(away, (false, "GET https://erp.example/: no answer".to_owned()));
+    }
+
+    #[test]
+    fn says_what_no_such_page_and_no_such_method_mean() {
+        for (entry, status, ok, means) in [
+            ("http", 404, true, "GET https://erp.example/ answered 404: there is nothing at the base URL itself"),
+            ("http", 501, true, "GET https://erp.example/ answered 501: the base URL itself takes no GET"),
+            ("http", 405, true, "GET https://erp.example/ answered 405: the base URL itself takes no GET"),
+            ("support-ticketing", 404, false, "GET https://erp.example/ answered 404: the API is not at this address"),
+            ("support-ticketing", 501, false, "GET https://erp.example/ answered 501: the API is not at this address"),
+        ] {
+            let (found, message) = told(entry, status, "");
+            assert_eq!((found, message.starts_with(means)), (ok, true), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_shown_without_secrets() {
+        let shown = |config: &str| {
+            let instance = Instance::new("ci_1", "erp", "http", config).unwrap();
+            let mut url = instance.request_url("", Timestamp::from_millis(0)).unwrap();
+            let mut headers = HeaderMap::new();
+            instance.apply_auth(&mut url, &mut headers);
+            let request = outbound::Request { method: Method::GET, url, headers, body: Bytes::new(), timeout: TIMEOUT };
+            let Shown { url, headers, .. } = Shown::of(&instance, &request);
+            (url, headers)
+        };
+        let bearer = r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s","headers":{"X-A":"t s!"}}"#;
+        let (url, headers) = shown(bearer);
+        assert_eq!((url.as_str(), headers["x-a"].as_str()), ("https://erp.example/", "********!"));
+        assert_eq!(headers["authorization"], "Bearer ********");
+        let query = r#"{"base_url":"https://erp.example","auth":"api_key","api_key":"t s","api_key_in":"query","api_key_name":"k"}"#;
+        assert_eq!(shown(query).0, "https://erp.example/?k=********");
     }
 
     #[test]

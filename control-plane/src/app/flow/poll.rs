@@ -1,20 +1,26 @@
 //! How the polls of flows stand, which is the nodes' to write, and what is forgotten of them.
 
+use std::collections::HashMap;
+
 use kanat_message_log::PollStanding;
 use kanat_model::Error;
+use kanat_model::id::FlowId;
 use kanat_store::flow::{self, Flow};
 
 use crate::app::App;
 
-/// How the poll of a flow stands; `None` for a flow that does not poll, was not polled yet, or while the log is silent.
-pub async fn poll(app: &App, flow: &Flow) -> Option<PollStanding> {
-    if flow.trigger_kind != "poll" {
-        return None;
+/// How the polls of flows stand; without those that do not poll or were not polled yet, and empty while the log is silent.
+pub async fn polls(app: &App, flows: &[&Flow]) -> HashMap<FlowId, PollStanding> {
+    let polled: Vec<FlowId> =
+        flows.iter().filter(|flow| flow.trigger_kind == "poll").map(|flow| flow.id.clone()).collect();
+    if polled.is_empty() {
+        return HashMap::new();
     }
-    app.log.poll(&flow.id).await.unwrap_or_else(|error| {
-        tracing::warn!(flow.id = %flow.id, %error, "cannot see how the poll of a flow stands");
-        None
-    })
+    let found = app.log.polls(&polled).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot see how the polls of flows stand");
+        Vec::new()
+    });
+    found.into_iter().collect()
 }
 
 /// Forgets what the polls of flows remember that are deleted. Says of how many.

@@ -1,12 +1,54 @@
 //! What a caller looks for among messages, checked.
 
-use kanat_message_log::{Cursor, Filter, Tenant};
+use kanat_message_log::{Cursor, EnvironmentFilter, Filter, Tenant};
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 use kanat_model::{Error, Timestamp};
 
-/// The longest text that is searched for, in characters.
-const MAX_SEARCH_CHARS: usize = 500;
+/// What stands for all flows in the place of a flow's id.
+pub const ALL_FLOWS: &str = "-";
+
+/// Which messages a list is of, checked.
+#[derive(Debug, Clone)]
+pub enum Listed {
+    /// One flow's, of one status at most.
+    Flow(Filter),
+    /// Those of all flows, or of several statuses.
+    Environment(EnvironmentFilter),
+}
+
+/// Which messages a list is of, in the words of the caller.
+#[derive(Debug, Clone, Default)]
+pub struct ListQuery {
+    /// `-` for all flows.
+    pub flow_id: String,
+    pub statuses: Vec<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub search: Option<String>,
+}
+
+impl ListQuery {
+    /// # Errors
+    ///
+    /// Name the field at fault.
+    pub fn check(self, tenant: Tenant) -> Result<Listed, Error> {
+        let Self { flow_id, mut statuses, since, until, search } = self;
+        if flow_id != ALL_FLOWS && statuses.len() <= 1 {
+            let query = Query { flow_id, status: statuses.pop(), since, until, search, ids: Vec::new() };
+            return query.check(tenant).map(Listed::Flow);
+        }
+        let statuses = statuses.iter().map(|text| status(Some(text)));
+        Ok(Listed::Environment(EnvironmentFilter {
+            tenant,
+            flow_id: (flow_id != ALL_FLOWS).then(|| FlowId::new(flow_id)),
+            statuses: statuses.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect(),
+            since: instant("since", since.as_deref())?,
+            until: instant("until", until.as_deref())?,
+            search: self::search(search)?,
+        }))
+    }
+}
 
 /// Which messages, in the words of the caller.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +70,8 @@ impl Query {
         if self.ids.len() > Filter::MAX_IDS {
             return Err(Error::field("ids", format!("has more than {} ids", Filter::MAX_IDS)));
         }
-        if self.search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
-            return Err(Error::field("search", format!("has more than {MAX_SEARCH_CHARS} characters")));
+        if self.flow_id == ALL_FLOWS {
+            return Err(Error::field("flowId", "must name one flow"));
         }
         Ok(Filter {
             tenant,
@@ -37,7 +79,7 @@ impl Query {
             status: status(self.status.as_deref())?,
             since: instant("since", self.since.as_deref())?,
             until: instant("until", self.until.as_deref())?,
-            search: self.search,
+            search: search(self.search)?,
             ids: self.ids.into_iter().map(MessageId::new).collect(),
         })
     }
@@ -55,6 +97,11 @@ pub fn status(text: Option<&str>) -> Result<Option<Status>, Error> {
 /// Reads where a page ended.
 pub fn cursor(text: &str) -> Result<Cursor, Error> {
     Cursor::parse(text).ok_or_else(|| Error::field("cursor", "is not the nextCursor of a page"))
+}
+
+fn search(text: Option<String>) -> Result<Option<String>, Error> {
+    text.as_deref().map_or(Ok(()), kanat_model::search::check)?;
+    Ok(text)
 }
 
 fn instant(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Error> {
@@ -89,6 +136,30 @@ mod tests {
         assert_eq!(filter.since, Timestamp::parse("2026-01-31T08:15:00Z"));
         assert_eq!((filter.until, filter.search.as_deref()), (None, Some("order")));
         assert_eq!(filter.ids, [MessageId::from("msg_1")]);
+    }
+
+    #[test]
+    fn a_list_is_of_one_flow_or_of_the_environment() {
+        let tenant = Tenant { account_id: AccountId::from("acc_1"), environment_id: EnvironmentId::from("env_1") };
+        let listed = |flow_id: &str, statuses: &[&str]| {
+            let statuses = statuses.iter().map(|status| (*status).to_owned()).collect();
+            let query = ListQuery { flow_id: flow_id.to_owned(), statuses, ..ListQuery::default() };
+            query.check(tenant.clone())
+        };
+        assert!(matches!(listed("flw_1", &["held"]), Ok(Listed::Flow(filter)) if filter.status == Some(Status::Held)));
+        let failing = |flow_id| match listed(flow_id, &["dead_letter", "retrying"]) {
+            Ok(Listed::Environment(filter)) => (filter.flow_id, filter.statuses),
+            other => panic!("{other:?}"),
+        };
+        let both = vec![Status::DeadLetter, Status::Retrying];
+        assert_eq!(failing("-"), (None, both.clone()));
+        assert_eq!(failing("flw_1"), (Some(FlowId::from("flw_1")), both));
+        assert_eq!(listed("", &[]).unwrap_err().details[0].field, "flowId");
+        assert_eq!(listed("-", &["dead"]).unwrap_err().details[0].field, "status");
+        assert_eq!(
+            check(Query { flow_id: "-".to_owned(), ..Query::default() }).unwrap_err().details[0].field,
+            "flowId"
+        );
     }
 
     #[test]

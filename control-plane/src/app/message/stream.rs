@@ -38,8 +38,12 @@ pub async fn follow(
         }
         None => last,
     };
+    let flow_id = follow.flow_id.filter(|id| id != filter::ALL_FLOWS).map(FlowId::new);
+    if let Some(flow_id) = &flow_id {
+        super::check_flow(app, caller, flow_id).await?;
+    }
     let query = EventQuery {
-        flow_id: follow.flow_id.map(FlowId::new),
+        flow_id,
         status: filter::status(follow.status.as_deref())?,
         ..EventQuery::after(tenant(caller), after)
     };

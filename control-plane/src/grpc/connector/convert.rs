@@ -79,6 +79,7 @@ pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error>
         created_at: instance.created_at.to_string(),
         updated_at: instance.updated_at.to_string(),
         environment_id: instance.environment_id.into_string(),
+        last_error: health.as_ref().and_then(last_error),
         health: Some(self::health(health.as_ref())),
         authorization: authorization.map(self::authorization),
     })
@@ -91,6 +92,15 @@ fn health(known: Option<&ConnectorHealth>) -> wire::ConnectorHealth {
         reason: known.reason.clone(),
         since: Some(known.since.to_string()),
     })
+}
+
+/// What told last that the instance does not do well, while it does not.
+fn last_error(known: &ConnectorHealth) -> Option<wire::LastError> {
+    let ails = match Health::parse(&known.status).unwrap_or_default() {
+        Health::Degraded | Health::Failing => true,
+        Health::Unknown | Health::Healthy => false,
+    };
+    ails.then(|| wire::LastError { at: known.updated_at.to_string(), message: known.reason.clone() })
 }
 
 fn authorization(held: Held) -> wire::Authorization {
@@ -192,6 +202,11 @@ pub fn tested(tested: Tested) -> wire::TestConnectorInstanceResponse {
         status: tested.status.map(u32::from),
         error: (!tested.ok).then(|| tested.message.clone()),
         message: tested.message,
+        request: Some(wire::TestRequest {
+            method: tested.request.method,
+            url: tested.request.url,
+            headers: tested.request.headers.into_iter().collect(),
+        }),
         latency_ms: u32::try_from(tested.latency.as_millis()).unwrap_or(u32::MAX),
     }
 }

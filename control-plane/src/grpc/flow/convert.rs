@@ -1,5 +1,7 @@
 //! Flows between the wire and the use-cases.
 
+use std::collections::HashMap;
+
 use kanat_flow::graph::Graph;
 use kanat_flow::{Diagnostic, Severity};
 use kanat_message_log::PollStanding;
@@ -64,7 +66,20 @@ pub fn flow(app: &App, flow: Flow) -> Result<wire::Flow, Error> {
         plan: None,
         warnings: Vec::new(),
         poll: None,
+        last_error: None,
     })
+}
+
+/// A flow of a list, with the failure of its poll.
+pub fn listed(app: &App, flow: Flow, polls: &HashMap<FlowId, PollStanding>) -> Result<wire::Flow, Error> {
+    let last_error = polls.get(&flow.id).and_then(last_error);
+    Ok(wire::Flow { last_error, ..self::flow(app, flow)? })
+}
+
+/// Why the last cycle of a poll failed, if it did.
+pub fn last_error(standing: &PollStanding) -> Option<wire::LastError> {
+    let ended = standing.ended.as_ref()?;
+    Some(wire::LastError { at: ended.at.to_string(), message: ended.error.clone()? })
 }
 
 /// How a flow's poll stands.

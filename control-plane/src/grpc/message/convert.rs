@@ -7,12 +7,12 @@ use kanat_model::message::Failure;
 use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 
-use crate::app::message::{Follow, Part, Query};
+use crate::app::message::{Follow, ListQuery, Part, Query};
 use crate::grpc::page::pagination;
 
-pub fn list(request: wire::ListMessagesRequest) -> (Query, Part) {
+pub fn list(request: wire::ListMessagesRequest) -> (ListQuery, Part) {
     let wire::ListMessagesRequest { flow_id, status, since, until, search, limit, offset, cursor } = request;
-    let query = Query { flow_id, status, since, until, search, ids: Vec::new() };
+    let query = ListQuery { flow_id, statuses: status, since, until, search };
     (query, Part { page: Page::new(limit, offset), cursor })
 }
 
@@ -30,6 +30,7 @@ pub fn follow(request: wire::StreamMessagesRequest, header: Option<String>) -> F
 pub fn page(found: MessagePage, page: Page) -> wire::ListMessagesResponse {
     let mut pagination = pagination(page, found.total);
     pagination.next_cursor = found.next.map(Cursor::to_text);
+    pagination.total_is_least = found.total_is_least.then_some(true);
     let data = found.messages.into_iter().map(message).collect();
     wire::ListMessagesResponse { data, pagination: Some(pagination) }
 }

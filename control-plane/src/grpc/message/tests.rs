@@ -30,7 +30,7 @@ async fn a_list_needs_a_flow_and_tells_its_messages_newest_first() {
 
     let all = fixture.list(wire::ListMessagesRequest::default()).await.unwrap();
     assert_eq!(ids(&all.data), [second.as_str(), &first]);
-    let dead = wire::ListMessagesRequest { status: Some("dead_letter".to_owned()), ..Default::default() };
+    let dead = wire::ListMessagesRequest { status: vec!["dead_letter".to_owned()], ..Default::default() };
     assert_eq!(ids(&fixture.list(dead).await.unwrap().data), [second.as_str()]);
     let search = wire::ListMessagesRequest { search: Some("\"order\":1".to_owned()), ..Default::default() };
     assert_eq!(ids(&fixture.list(search).await.unwrap().data), [first.as_str()]);

@@ -81,12 +81,14 @@ pub enum Command {
     Check { instance: String },
 }
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 7] = [
     ("NAME", "name"),
     ("ENTRY", "catalogId"),
+    ("HEALTH", "health.status"),
     ("BASE URL", "config.base_url"),
     ("ID", "id"),
     ("DISPLAY NAME", "displayName"),
+    ("LAST ERROR", "lastError.message"),
 ];
 const ENTRY_COLUMNS: [Column; 4] =
     [("ID", "id"), ("CATEGORY", "category"), ("AUTHENTICATION", "authentication"), ("DESCRIPTION", "description")];
@@ -165,12 +167,23 @@ fn set(body: &mut serde_json::Value, name: &str, value: Option<String>) {
 async fn test(session: &Session, instance: &str) -> Result<()> {
     let path = session.client.path(&INSTANCE, instance).await?;
     let answer = session.client.post(&format!("{path}/test"), &json!({})).await?;
-    session.print(&answer, |answer| format!("{} ({} ms)", answer.text("message"), answer.text("latencyMs")))?;
+    session.print(&answer, tested)?;
     if answer.text("ok") == "true" {
         Ok(())
     } else {
         Err(failure(format!("connector instance {instance} does not work")))
     }
+}
+
+/// What a test found, and the headers that it sent.
+fn tested(answer: &Json) -> String {
+    let mut out = format!("{} ({} ms)", answer.text("message"), answer.text("latencyMs"));
+    if let Some(Json::Object(headers)) = answer.at("request.headers") {
+        for (name, value) in headers {
+            out.push_str(&format!("\n  sent {name}: {}", value.as_text().unwrap_or_default()));
+        }
+    }
+    out
 }
 
 async fn connect(session: &Session, instance: &str, redirect_uri: Option<String>) -> Result<()> {
@@ -204,6 +217,10 @@ fn whole(instance: &Json) -> String {
         ("Name", "name"),
         ("Display name", "displayName"),
         ("Entry", "catalogId"),
+        ("Health", "health.status"),
+        ("Failed at", "lastError.at"),
+        ("Last error", "lastError.message"),
+        ("Authorization", "authorization.status"),
         ("Id", "id"),
         ("Created", "createdAt"),
         ("Updated", "updatedAt"),
@@ -221,19 +238,43 @@ fn catalog_entry(entry: &Json) -> String {
         ("About", "description"),
     ];
     let mut out = table::fields(entry, &fields);
-    let config = [
-        ("FIELD", "name"),
-        ("TYPE", "type"),
-        ("REQUIRED", "required"),
-        ("SECRET", "secret"),
-        ("DESCRIPTION", "description"),
-    ];
-    out.push('\n');
-    out.push_str(&table::rows(entry.list("configFields"), &config));
+    let title = if entry.list("configFields").is_empty() { "" } else { "Config, set by `--set FIELD=VALUE`" };
+    out.push_str(&table::section(title, &entry.list("configFields").iter().map(config_field).collect::<String>()));
     if !entry.list("actions").is_empty() {
-        let actions = [("ACTION", "slug"), ("METHOD", "method"), ("PATH", "path"), ("DESCRIPTION", "description")];
-        out.push('\n');
-        out.push_str(&table::rows(entry.list("actions"), &actions));
+        let actions = entry.list("actions").iter().map(action).collect::<String>();
+        out.push_str(&table::section("Actions, called by `action: SLUG` of a step", &actions));
+    }
+    out
+}
+
+/// A field of a config, with its choices and its default, and what it is for.
+fn config_field(field: &Json) -> String {
+    let mut notes = Vec::new();
+    match field.list("options") {
+        [] => notes.push(field.text("type")),
+        options => notes.push(options.iter().filter_map(Json::as_text).collect::<Vec<_>>().join(" | ")),
+    }
+    if field.text("required") == "true" {
+        notes.push("required".to_owned());
+    }
+    if field.text("secret") == "true" {
+        notes.push("secret".to_owned());
+    }
+    if field.has("default") {
+        notes.push(format!("default {}", field.text("default")));
+    }
+    format!("{} ({})\n    {}\n", field.text("name"), notes.join(", "), field.text("description"))
+}
+
+/// An action, what it calls, and the params that it takes; those with `*` are required.
+fn action(action: &Json) -> String {
+    let call = format!("{} {}", action.text("method"), action.text("path"));
+    let mut out = format!("{} ({call})\n    {}\n", action.text("slug"), action.text("description"));
+    let required: Vec<&str> = action.list("requestSchema.required").iter().filter_map(Json::as_text).collect();
+    if let Some(Json::Object(params)) = action.at("requestSchema.properties") {
+        let name = |name: &str| format!("{name}{}", if required.contains(&name) { "*" } else { "" });
+        let params: Vec<String> = params.iter().map(|(param, _)| name(param)).collect();
+        out.push_str(&format!("    params: {}\n", params.join(", ")));
     }
     out
 }

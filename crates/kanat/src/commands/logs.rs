@@ -1,8 +1,9 @@
-//! `kanat logs`: the messages of a flow, one line for each, oldest first; with `--follow` as they change.
+//! `kanat logs`: messages of one flow or of all, one line for each, oldest first; with `--follow` as they change.
 
 use anyhow::Result;
 
-use super::{Session, given};
+use super::message::{FAILED, listed};
+use super::{Session, given, since};
 use crate::client::events::Messages;
 use crate::client::name::FLOW;
 use crate::output::{self, Format, Json};
@@ -10,13 +11,20 @@ use crate::output::{self, Format, Json};
 /// Arguments of `kanat logs`.
 #[derive(clap::Args)]
 pub struct Logs {
-    flow: String,
+    /// The flow; all flows of the environment when it is left out.
+    flow: Option<String>,
     /// Stay, and print a line whenever a message changes its state.
     #[arg(short, long)]
     follow: bool,
     /// Only messages of this status.
     #[arg(long)]
     status: Option<String>,
+    /// Only messages that failed: dead letters, and those that are tried again.
+    #[arg(long, conflicts_with = "status")]
+    failed: bool,
+    /// Only messages received since an instant (ISO 8601), or within a time such as `1h`, `30m` or `2d`.
+    #[arg(long, value_parser = since::parse)]
+    since: Option<String>,
     /// How many of the latest messages to begin with.
     #[arg(short = 'n', long, default_value_t = 20)]
     lines: u32,
@@ -24,40 +32,69 @@ pub struct Logs {
 
 impl Logs {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let flow_id = session.client.id(&FLOW, &self.flow).await?;
+        let flow_id = match &self.flow {
+            Some(flow) => session.client.id(&FLOW, flow).await?,
+            None => "-".to_owned(),
+        };
         let query = [vec![("flowId", flow_id)], given([("status", &self.status)])].concat();
         // Opened before the list is asked for, so that nothing falls between the two.
         let stream = match self.follow {
             true => Some(Messages::open(&session.client, query.clone(), None).await?),
             false => None,
         };
-        let page = [query, vec![("limit", self.lines.to_string())]].concat();
-        let latest = session.client.get("/messages", &page).await?;
-        for message in latest.list("data").iter().rev() {
-            print(session.format, message)?;
+        let latest = self.latest(session, query).await?;
+        for message in latest.iter().rev() {
+            self.print(session.format, message)?;
         }
         let Some(mut stream) = stream else { return Ok(()) };
         loop {
             tokio::select! {
-                message = stream.next() => print(session.format, &message?)?,
+                message = stream.next() => {
+                    let message = message?;
+                    if !self.failed || FAILED.contains(&message.text("status").as_str()) {
+                        self.print(session.format, &message)?;
+                    }
+                }
                 _ = tokio::signal::ctrl_c() => return Ok(()),
             }
         }
     }
-}
 
-/// One line for a person, one JSON document a line or one YAML document for a program.
-fn print(format: Format, message: &Json) -> Result<()> {
-    match format {
-        Format::Table => output::line(&line(message)),
-        Format::Json => output::line(&message.compact()),
-        Format::Yaml => output::line(&format!("---\n{}", output::yaml::write(message))),
+    /// The latest messages, newest first.
+    async fn latest(&self, session: &Session, query: Vec<(&'static str, String)>) -> Result<Vec<Json>> {
+        let mut query = [query, given([("since", &self.since)])].concat();
+        if self.failed {
+            query.extend(FAILED.map(|status| ("status", status.to_owned())));
+        }
+        let wanted = usize::try_from(self.lines).unwrap_or(usize::MAX);
+        let (mut latest, mut cursor) = (Vec::new(), None);
+        while latest.len() < wanted {
+            let limit = vec![("limit", (wanted - latest.len()).to_string())];
+            let page = [query.clone(), limit, given([("cursor", &cursor)])].concat();
+            let answer = listed(session, &page).await?;
+            latest.extend(answer.list("data").iter().cloned());
+            if !answer.has("pagination.nextCursor") {
+                break;
+            }
+            cursor = Some(answer.text("pagination.nextCursor"));
+        }
+        Ok(latest)
+    }
+
+    /// One line for a person, one JSON document a line or one YAML document for a program.
+    fn print(&self, format: Format, message: &Json) -> Result<()> {
+        match format {
+            Format::Table => output::line(&line(message, self.flow.is_none().then(|| message.text("flowName")))),
+            Format::Json => output::line(&message.compact()),
+            Format::Yaml => output::line(&format!("---\n{}", output::yaml::write(message))),
+        }
     }
 }
 
-fn line(message: &Json) -> String {
+fn line(message: &Json, flow: Option<String>) -> String {
     let at = ["completedAt", "receivedAt"].into_iter().find(|path| message.has(path)).unwrap_or("receivedAt");
-    let mut line = format!("{}  {:<11} {}", message.text(at), message.text("status"), message.text("id"));
+    let flow = flow.map(|name| format!("{name}  ")).unwrap_or_default();
+    let mut line = format!("{}  {:<11} {flow}{}", message.text(at), message.text("status"), message.text("id"));
     match message.text("attempts").as_str() {
         "" | "0" => {}
         "1" => line.push_str("  1 attempt"),

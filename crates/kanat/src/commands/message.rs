@@ -6,19 +6,26 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Page, Session, given};
+use super::{Page, Session, given, since};
 use crate::client::name::{FLOW, segment};
 use crate::exit::usage;
-use crate::output::table;
+use crate::output::Json;
 
 /// What can be done with messages.
 #[derive(Subcommand)]
 pub enum Command {
-    /// List the messages of a flow, newest first.
+    /// List the messages of a flow, or of all flows, newest first.
     List {
-        flow: String,
+        /// The flow; all flows of the environment when it is left out.
+        flow: Option<String>,
         #[command(flatten)]
         filter: Filter,
+        /// Only messages that failed: dead letters, and those that are tried again.
+        #[arg(long, conflicts_with = "status")]
+        failed: bool,
+        /// Where to go on, as the list before said.
+        #[arg(long)]
+        cursor: Option<String>,
         #[command(flatten)]
         page: Page,
     },
@@ -35,17 +42,32 @@ pub enum Command {
     },
 }
 
+/// The statuses of messages that failed.
+pub const FAILED: [&str; 2] = ["dead_letter", "retrying"];
+
+/// A page of messages. The service looks at a part of the log at a time: as long as a part has nothing, it is asked on.
+pub async fn listed(session: &Session, query: &[(&'static str, String)]) -> Result<Json> {
+    let mut answer = session.client.get("/messages", query).await?;
+    while answer.list("data").is_empty() && answer.has("pagination.nextCursor") {
+        let mut query: Vec<_> =
+            query.iter().filter(|(name, _)| !["cursor", "offset"].contains(name)).cloned().collect();
+        query.push(("cursor", answer.text("pagination.nextCursor")));
+        answer = session.client.get("/messages", &query).await?;
+    }
+    Ok(answer)
+}
+
 /// Which messages of a flow.
 #[derive(clap::Args)]
 pub struct Filter {
     /// `received`, `processing`, `retrying`, `held`, `delivered`, `filtered`, `dead_letter` or `discarded`.
     #[arg(long)]
     status: Option<String>,
-    /// Received at or after this instant (ISO 8601).
-    #[arg(long)]
+    /// Received at or after this instant (ISO 8601), or within a time such as `1h`, `30m` or `2d`.
+    #[arg(long, value_parser = since::parse)]
     since: Option<String>,
-    /// Received before this instant (ISO 8601).
-    #[arg(long)]
+    /// Received before this instant (ISO 8601), or longer ago than a time such as `1h`.
+    #[arg(long, value_parser = since::parse)]
     until: Option<String>,
     /// Looks into payload, id and error.
     #[arg(long)]
@@ -67,11 +89,18 @@ pub struct Selection {
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
-            Self::List { flow, filter, page } => {
-                let flow_id = session.client.id(&FLOW, &flow).await?;
-                let query = [page.query(), vec![("flowId", flow_id)], filter.query()].concat();
-                let answer = session.client.get("/messages", &query).await?;
-                session.print(&answer, |answer| table::list(answer, &show::COLUMNS))
+            Self::List { flow, filter, failed, cursor, page } => {
+                let flow_id = match &flow {
+                    Some(flow) => session.client.id(&FLOW, flow).await?,
+                    None => "-".to_owned(),
+                };
+                let mut query = [page.query(), vec![("flowId", flow_id)], filter.query()].concat();
+                query.extend(given([("cursor", &cursor)]));
+                if failed {
+                    query.extend(FAILED.map(|status| ("status", status.to_owned())));
+                }
+                let answer = listed(session, &query).await?;
+                session.print(&answer, |answer| show::list(answer, flow.is_none()))
             }
             Self::Show { message } => {
                 let answer = session.client.get(&format!("/messages/{}", segment(&message)), &[]).await?;

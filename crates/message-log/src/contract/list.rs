@@ -92,6 +92,7 @@ pub async fn searches_payload_id_and_error_as_plain_text(harness: &dyn Harness) 
     let mut parsed = body("a=1");
     parsed.payload = Some(Bytes::from_static(br#"{"city":"Ankara"}"#));
     let parsed = subject.lease(parsed).await;
+    let quoted = subject.lease(body(r#"{"text":"say \"q\" now, ÄPFEL","buyer":"J. M\u00fcller","path":"a\\b"}"#)).await;
     let mut failed = settlement(&plain, 1, Outcome::DeadLetter);
     failed.failure = Some(Failure {
         kind: ErrorKind::Mapping,
@@ -111,7 +112,13 @@ pub async fn searches_payload_id_and_error_as_plain_text(harness: &dyn Harness) 
         ("a=1", vec![]),
         ("number of \"abc\"", vec![&plain]),
         ("lines[0].qty", vec![&plain]),
-        ("\\u00fc", vec![&plain]),
+        ("\\u00fc", vec![&plain, &quoted]),
+        ("j. müller", vec![&quoted]),
+        ("J. MÜLLER", vec![&quoted]),
+        ("say \"q\" now", vec![&quoted]),
+        ("äpfel", vec![&quoted]),
+        ("a\\b", vec![&quoted]),
+        ("[a-z]*", vec![]),
         ("' OR 1=1 --", vec![]),
         (&parsed.message_id.as_str()[8..], vec![&parsed]),
     ];

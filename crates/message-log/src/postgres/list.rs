@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use kanat_model::search::{regex, regex_in_encoded_json};
 use sqlx::{PgPool, Postgres, QueryBuilder, Row};
 
 use super::append::each;
@@ -9,10 +10,8 @@ use super::begin;
 use super::failure::outward;
 use super::row::{self, fixed_columns, present_columns};
 use super::text::text;
+use crate::list::check_search;
 use crate::{Cursor, Error, Filter, MessagePage, Position};
-
-/// Longest text to search for, in bytes.
-const SEARCH_LIMIT: usize = 1_000;
 
 pub(super) const COUNT: &str = "SELECT count(*)";
 
@@ -44,14 +43,11 @@ async fn read(reader: &PgPool, filter: &Filter, position: Position) -> Result<Me
     let messages = rows.iter().map(row::message).collect::<Result<Vec<_>, _>>()?;
     let more = sizes.len() > messages.len();
     let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
-    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
+    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), total_is_least: false, next })
 }
 
 fn check(filter: &Filter) -> Result<(), Error> {
-    if filter.search.as_ref().is_some_and(|text| text.len() > SEARCH_LIMIT) {
-        let message = format!("may have at most {SEARCH_LIMIT} bytes");
-        return Err(Error::State(kanat_model::Error::field("search", message)));
-    }
+    check_search(filter.search.as_deref())?;
     if filter.ids.len() > Filter::MAX_IDS {
         let message = format!("may name at most {} messages", Filter::MAX_IDS);
         return Err(Error::State(kanat_model::Error::field("ids", message)));
@@ -113,54 +109,16 @@ pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Post
     query
 }
 
-/// Bodies may be any bytes, so they are searched in a form that every one has: see [`escaped`].
-fn search(query: &mut QueryBuilder<Postgres>, wanted: &str) {
-    let plain = pattern(&text(wanted));
-    query.push(" AND (lower(m.id) LIKE ").push_bind(plain.clone());
-    query.push(" OR lower(m.error_message COLLATE \"C\") LIKE ").push_bind(plain.clone());
-    query.push(" OR lower(m.error_field COLLATE \"C\") LIKE ").push_bind(plain);
-    query.push(" OR lower(encode(coalesce(b.payload, b.raw_body), 'escape') COLLATE \"C\") LIKE ");
-    query.push_bind(pattern(&escaped(wanted))).push(")");
+/// Bodies may be any bytes, so they are searched in a form that every one has.
+pub(super) fn search(query: &mut QueryBuilder<Postgres>, wanted: &str) {
+    let plain = regex(&text(wanted));
+    query.push(" AND (m.id ~ ").push_bind(plain.clone());
+    query.push(" OR m.error_message ~ ").push_bind(plain.clone());
+    query.push(" OR m.error_field ~ ").push_bind(plain);
+    query.push(" OR encode(coalesce(b.payload, b.raw_body), 'escape') ~ ");
+    query.push_bind(regex_in_encoded_json(wanted)).push(")");
 }
 
-/// As PostgreSQL's `encode(..., 'escape')` writes the bytes of a text.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'\\' => out.push_str("\\\\"),
-            0 | 0x80.. => out.push_str(&format!("\\{byte:03o}")),
-            _ => out.push(char::from(byte)),
-        }
-    }
-    out
-}
-
-/// Finds `text` as it stands, anywhere, in any case of ASCII letters.
-fn pattern(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c.to_ascii_lowercase());
-    }
-    pattern.push('%');
-    pattern
-}
-
-fn owned(text: &str) -> String {
+pub(super) fn owned(text: &str) -> String {
     Cow::into_owned(self::text(text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_search_is_for_the_text_itself() {
-        assert_eq!(pattern("50%_A\\b"), "%50\\%\\_a\\\\b%");
-        assert_eq!(escaped("a\\ü\0"), "a\\\\\\303\\274\\000");
-    }
 }

@@ -33,8 +33,8 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = $1 AND seen_at < $2";
 
-pub(super) const STANDING: &str =
-    "SELECT greatest(due_at, held_until) AS due_at, ended_at, error FROM polls WHERE flow_id = $1";
+pub(super) const STANDINGS: &str =
+    "SELECT flow_id, greatest(due_at, held_until) AS due_at, ended_at, error FROM polls WHERE flow_id = ANY($1)";
 
 pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
 
@@ -100,12 +100,19 @@ pub(super) async fn forget(workers: &PgPool, flow_id: &FlowId, before: Timestamp
     Ok(())
 }
 
-pub(super) async fn standing(readers: &PgPool, flow_id: &FlowId) -> Result<Option<PollStanding>, sqlx::Error> {
-    let row = sqlx::query(STANDING).bind(text(flow_id.as_str())).fetch_optional(readers).await?;
-    let Some(row) = row else { return Ok(None) };
-    let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
-    let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
-    Ok(Some(PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended }))
+pub(super) async fn standings(
+    readers: &PgPool,
+    flow_ids: &[FlowId],
+) -> Result<Vec<(FlowId, PollStanding)>, sqlx::Error> {
+    let flow_ids: Vec<String> = flow_ids.iter().map(|id| text(id.as_str()).into_owned()).collect();
+    let rows = sqlx::query(STANDINGS).bind(flow_ids).fetch_all(readers).await?;
+    let standings = rows.iter().map(|row| {
+        let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
+        let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
+        let standing = PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended };
+        Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
+    });
+    standings.collect()
 }
 
 pub(super) async fn flows(readers: &PgPool) -> Result<Vec<FlowId>, sqlx::Error> {

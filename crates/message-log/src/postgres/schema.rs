@@ -6,7 +6,7 @@ use super::failure::outward;
 use super::options::Connecting;
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, FAILING];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -164,6 +164,11 @@ CREATE TABLE quota_turns (
 const POLL_ENDS: &str = "
 ALTER TABLE polls ADD COLUMN ended_at BIGINT;
 ALTER TABLE polls ADD COLUMN error TEXT;
+";
+
+/// Dead letters and retries of an environment, in the order of the log. All other messages have no entry in it.
+const FAILING: &str = "
+CREATE INDEX messages_failing ON messages (environment_id, seq) WHERE status IN ('dead_letter', 'retrying');
 ";
 
 /// The second number of the lock under which tables are made and dropped.

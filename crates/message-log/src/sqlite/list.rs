@@ -1,21 +1,20 @@
 //! Lists of one flow's messages, newest first.
 
 use kanat_model::id::MessageId;
+use kanat_model::search::{glob, globs_in_json};
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
 
 use super::row::{self, fixed_columns, present_columns};
+use crate::list::check_search;
 use crate::{Cursor, Error, Filter, MessagePage, Position};
-
-/// Longest text to search for, in bytes.
-const SEARCH_LIMIT: usize = 1_000;
 
 pub(super) const COUNT: &str = "SELECT count(*)";
 
 /// Told from the rows' heads: what is large is not read for it.
-const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(t.output \
+pub(super) const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(t.output \
     AS BLOB)) FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq DESC LIMIT 1), 0)";
 
-const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
+pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
     check(filter)?;
@@ -36,7 +35,7 @@ pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Positio
     messages.shrink_to_fit();
     let more = sizes.len() > messages.len();
     let next = messages.last().filter(|_| more).map(|last| Cursor { received_at: last.received_at, seq: last.seq });
-    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), next })
+    Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), total_is_least: false, next })
 }
 
 /// `columns` of at most `limit` messages from there on.
@@ -54,10 +53,7 @@ fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) 
 }
 
 fn check(filter: &Filter) -> Result<(), Error> {
-    if filter.search.as_ref().is_some_and(|text| text.len() > SEARCH_LIMIT) {
-        let message = format!("may have at most {SEARCH_LIMIT} bytes");
-        return Err(Error::State(kanat_model::Error::field("search", message)));
-    }
+    check_search(filter.search.as_deref())?;
     if filter.ids.len() > Filter::MAX_IDS {
         let message = format!("may name at most {} messages", Filter::MAX_IDS);
         return Err(Error::State(kanat_model::Error::field("ids", message)));
@@ -116,27 +112,15 @@ fn ids(query: &mut QueryBuilder<Sqlite>, ids: &[MessageId]) {
     query.push(")");
 }
 
-fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
-    let pattern = pattern(text);
-    query.push(" AND (m.id LIKE ").push_bind(pattern.clone());
-    query.push(" ESCAPE '\\' OR m.error_message LIKE ").push_bind(pattern.clone());
-    query.push(" ESCAPE '\\' OR m.error_field LIKE ").push_bind(pattern.clone());
-    query.push(" ESCAPE '\\' OR CAST(coalesce(b.payload, b.raw_body) AS TEXT) LIKE ").push_bind(pattern);
-    query.push(" ESCAPE '\\')");
-}
-
-/// Finds `text` as it stands, anywhere.
-fn pattern(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
+pub(super) fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
+    let pattern = glob(text);
+    query.push(" AND (m.id GLOB ").push_bind(pattern.clone());
+    query.push(" OR m.error_message GLOB ").push_bind(pattern.clone());
+    query.push(" OR m.error_field GLOB ").push_bind(pattern);
+    for pattern in globs_in_json(text) {
+        query.push(" OR CAST(coalesce(b.payload, b.raw_body) AS TEXT) GLOB ").push_bind(pattern);
     }
-    pattern.push('%');
-    pattern
+    query.push(")");
 }
 
 /// The statement of a list, for its query plan.
@@ -146,14 +130,4 @@ pub(super) fn statement(filter: &Filter) -> String {
     page.push(" AND (m.received_at, m.seq) < (").push_bind(0_i64);
     page.push(", ").push_bind(0_i64).push(") ORDER BY m.received_at DESC, m.seq DESC LIMIT 51");
     page.sql().as_str().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_search_is_for_the_text_itself() {
-        assert_eq!(pattern("50%_a\\b"), "%50\\%\\_a\\\\b%");
-    }
 }

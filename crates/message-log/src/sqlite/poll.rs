@@ -31,8 +31,8 @@ ON CONFLICT (flow_id, id) DO UPDATE SET hash = excluded.hash, count = excluded.c
 
 pub(super) const FORGET: &str = "DELETE FROM seen_records WHERE flow_id = ? AND seen_at < ?";
 
-pub(super) const STANDING: &str =
-    "SELECT max(due_at, held_until) AS due_at, ended_at, error FROM polls WHERE flow_id = ?";
+pub(super) const STANDINGS: &str = "SELECT flow_id, max(due_at, held_until) AS due_at, ended_at, error FROM polls \
+    WHERE flow_id IN (SELECT value FROM json_each(?))";
 
 pub(super) const FLOWS: &str = "SELECT flow_id FROM polls ORDER BY flow_id";
 
@@ -102,12 +102,17 @@ pub(super) fn forget_poll(tx: &Transaction<'_, '_>, flow_id: &FlowId) -> rusqlit
     Ok(Effect::Count(records as u64))
 }
 
-pub(super) async fn standing(reader: &SqlitePool, flow_id: &FlowId) -> Result<Option<PollStanding>, Error> {
-    let row = sqlx::query(STANDING).bind(flow_id.as_str()).fetch_optional(reader).await?;
-    let Some(row) = row else { return Ok(None) };
-    let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
-    let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
-    Ok(Some(PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended }))
+pub(super) async fn standings(reader: &SqlitePool, flow_ids: &[FlowId]) -> Result<Vec<(FlowId, PollStanding)>, Error> {
+    let flow_ids: Vec<&str> = flow_ids.iter().map(FlowId::as_str).collect();
+    let flow_ids = serde_json::to_string(&flow_ids).map_err(|error| Error::Other(error.to_string()))?;
+    let rows = sqlx::query(STANDINGS).bind(flow_ids).fetch_all(reader).await?;
+    let standings = rows.iter().map(|row| {
+        let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
+        let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
+        let standing = PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended };
+        Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
+    });
+    standings.collect()
 }
 
 pub(super) async fn flows(reader: &SqlitePool) -> Result<Vec<FlowId>, Error> {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -157,6 +157,11 @@ ALTER TABLE polls ADD COLUMN error TEXT;
 /// How many lots of the journal are in the tables, and by what the journal is known to be theirs.
 const LOTS: &str = "
 INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0);
+";
+
+/// Dead letters and retries of an environment, in the order of the log. All other messages have no entry in it.
+const FAILING: &str = "
+CREATE INDEX messages_failing ON messages (environment_id) WHERE status IN ('dead_letter', 'retrying');
 ";
 
 pub(super) const LAST_SEQ: &str = "

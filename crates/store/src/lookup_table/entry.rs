@@ -58,13 +58,17 @@ pub async fn all(db: &mut Db, table: &LookupTableId) -> Result<Vec<Entry>, Error
 }
 
 const FIND: &str = "SELECT name, value FROM lookup_entry WHERE table_id = $1 \
-    AND ($2 = '' OR LOWER(name) LIKE LOWER($2) ESCAPE '\\' \
-    OR LOWER(value) LIKE LOWER($2) ESCAPE '\\') ORDER BY name LIMIT $3";
+    AND ($2 = '' OR name GLOB $2 \
+    OR value GLOB $2) ORDER BY name LIMIT $3";
 
 /// The first `limit` entries that have `search` in key or value, in order of their keys.
 pub async fn find(db: &mut Db, table: &LookupTableId, search: &str, limit: u32) -> Result<Vec<Entry>, Error> {
-    let pattern = search::pattern(search);
-    let rows =
-        sqlx::query(FIND).bind(table.as_str()).bind(pattern.as_str()).bind(i64::from(limit)).fetch_all(db).await?;
+    let pattern = search::pattern(db, search)?;
+    let rows = sqlx::query(search::statement(db, FIND))
+        .bind(table.as_str())
+        .bind(pattern.as_str())
+        .bind(i64::from(limit))
+        .fetch_all(db)
+        .await?;
     rows.iter().map(|row| Ok(Entry { key: row.text("name")?, value: row.text("value")? })).collect()
 }

@@ -5,11 +5,17 @@ use std::fmt::Write;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
-pub const COLUMNS: [Column; 5] =
-    [("NAME", "name"), ("STATUS", "status"), ("VERSION", "version"), ("ID", "id"), ("UPDATED", "updatedAt")];
+pub const COLUMNS: [Column; 6] = [
+    ("NAME", "name"),
+    ("STATUS", "status"),
+    ("VERSION", "version"),
+    ("ID", "id"),
+    ("UPDATED", "updatedAt"),
+    ("POLL ERROR", "lastError.message"),
+];
 pub const VERSION_COLUMNS: [Column; 4] =
     [("VERSION", "version"), ("DEPLOYED", "createdAt"), ("BY", "createdBy"), ("SUMMARY", "changeSummary")];
-const FIELDS: [Column; 8] = [
+const FIELDS: [Column; 12] = [
     ("Name", "name"),
     ("Status", "status"),
     ("Version", "version"),
@@ -18,6 +24,10 @@ const FIELDS: [Column; 8] = [
     ("Webhook", "webhookUrl"),
     ("Created", "createdAt"),
     ("Updated", "updatedAt"),
+    ("Last poll", "poll.lastPolledAt"),
+    ("Next poll", "poll.nextPollAt"),
+    ("Failed at", "lastError.at"),
+    ("Poll error", "lastError.message"),
 ];
 
 /// Everything about one flow.

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
-pub const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
+    ("FLOW", "flowName"),
     ("ID", "id"),
     ("STATUS", "status"),
     ("ATTEMPTS", "attempts"),
@@ -28,6 +29,25 @@ const FIELDS: [Column; 12] = [
     ("Replay of", "replayOf"),
 ];
 
+/// Characters of a body that a line of the trace shows.
+const BODY_CHARS: usize = 300;
+
+/// A page of messages, with their flows where it is of several.
+pub fn list(answer: &Json, of_several: bool) -> String {
+    let columns = if of_several { &COLUMNS[..] } else { &COLUMNS[1..] };
+    let items = answer.list("data");
+    if items.is_empty() {
+        return "none".to_owned();
+    }
+    let mut out = table::rows(items, columns);
+    if answer.has("pagination.nextCursor") {
+        let more = if answer.text("pagination.totalIsLeast") == "true" { "more than " } else { "" };
+        let (total, cursor) = (answer.text("pagination.total"), answer.text("pagination.nextCursor"));
+        let _ = writeln!(out, "\n{} of {more}{total}; --cursor {cursor} goes on", items.len());
+    }
+    out
+}
+
 /// Everything about one message.
 pub fn whole(message: &Json) -> String {
     let mut out = table::fields(message, &FIELDS);
@@ -48,6 +68,26 @@ pub fn error(message: &Json) -> String {
     format!("{}: {}", message.text("error.kind"), message.text("error.message"))
 }
 
+/// What was called, and what came back. A failure that tells it is not repeated.
+fn exchange(entry: &Json) -> String {
+    let mut out = String::new();
+    if entry.has("response.status") {
+        let _ = write!(out, " -> {}", entry.text("response.status"));
+    }
+    let call = format!("{} {}", entry.text("request.method"), entry.text("request.url"));
+    if !entry.has("request.url") || entry.text("error").starts_with(&call) {
+        return out;
+    }
+    let _ = write!(out, "\n    {call}");
+    if let Some(body) = entry.at("response.body").filter(|_| entry.has("response.body")) {
+        let text = body.as_text().map_or_else(|| body.compact(), str::to_owned);
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let cut = if line.chars().count() > BODY_CHARS { "…" } else { "" };
+        let _ = write!(out, "\n    {}{cut}", line.chars().take(BODY_CHARS).collect::<String>());
+    }
+    out
+}
+
 /// A line for each thing that happened.
 pub fn trace(entries: &[Json]) -> String {
     let mut out = String::new();
@@ -64,9 +104,7 @@ pub fn trace(entries: &[Json]) -> String {
         if entry.text("durationMs") != "0" {
             let _ = write!(out, " ({} ms)", entry.text("durationMs"));
         }
-        if let Some(status) = entry.at("response.status") {
-            let _ = write!(out, " -> {}", status.compact());
-        }
+        out.push_str(&exchange(entry));
         // What follows from a failure repeats its text.
         let error = entry.text("error");
         if !error.is_empty() && error != said {
@@ -76,4 +114,39 @@ pub fn trace(entries: &[Json]) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_tells_what_was_called_and_what_came_back() {
+        let told = |error: &str| {
+            let entry = format!(
+                r#"[{{"at":"2026-01-31T12:00:00.000Z","stage":"delivery","name":"erp","status":"failed","durationMs":7,
+                "attempt":1,"error":"{error}","request":{{"method":"POST","url":"http://erp/in"}},
+                "response":{{"status":500,"headers":{{}},"body":{{"error": "E42"}}}}}}]"#
+            );
+            let Json::List(entries) = Json::parse(&entry).unwrap() else { panic!("a list") };
+            trace(&entries)
+        };
+        let short = told("the target refused it");
+        assert!(
+            short.ends_with(" -> 500\n    POST http://erp/in\n    {\"error\":\"E42\"}\n    the target refused it\n"),
+            "{short}"
+        );
+        let whole = told("POST http://erp/in answered 500: E42");
+        assert!(whole.ends_with(" -> 500\n    POST http://erp/in answered 500: E42\n"), "{whole}");
+    }
+
+    #[test]
+    fn a_list_over_all_flows_names_them_and_goes_on_by_its_cursor() {
+        let answer = r#"{"data":[{"id":"msg_1","flowName":"orders"}],
+            "pagination":{"total":10000,"totalIsLeast":true,"limit":1,"nextCursor":"0-7"}}"#;
+        let answer = Json::parse(answer).unwrap();
+        let told = list(&answer, true);
+        assert!(told.contains("orders") && told.ends_with("1 of more than 10000; --cursor 0-7 goes on\n"), "{told}");
+        assert!(!list(&answer, false).contains("orders"));
+    }
 }

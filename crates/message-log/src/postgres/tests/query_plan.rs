@@ -11,9 +11,10 @@ use super::Place;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, change, claim, events, keys, lease, list, person, plan, poll, quota, read, retain, step, tried, witness,
+    append, change, claim, events, keys, lease, list, list_environment, person, plan, poll, quota, read, retain, step,
+    tried, witness,
 };
-use crate::{Cursor, EventQuery, Filter, Position, Tenant};
+use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
 /// The plan that is kept for all values, as every connection of ours uses it.
 async fn explain(conn: &mut PgConnection, statement: &str) -> Vec<String> {
@@ -178,6 +179,29 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
         let of_messages: Vec<_> = plan.iter().filter(|line| line.ends_with(" m") || line.contains(" m_")).collect();
         let alone = of_messages.iter().all(|line| line.contains("Index Only Scan"));
         assert!(alone && !of_messages.is_empty(), "{}", plan.join("\n"));
+    }
+    log.close().await;
+}
+
+#[tokio::test]
+async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_their_index() {
+    let place = Place::new();
+    let log = place.open().await;
+    let mut conn = place.connect().await;
+    make_days(&mut conn).await;
+    let all = EnvironmentFilter::all(tenant());
+    let since = EnvironmentFilter { since: Some(Timestamp::now()), flow_id: Some(FlowId::new("f")), ..all.clone() };
+    let failing = EnvironmentFilter { statuses: vec![Status::DeadLetter, Status::Retrying], ..all.clone() };
+    for (filter, found_by) in [(&all, "_pkey"), (&since, "_pkey"), (&failing, "_environment_id_seq_idx")] {
+        let floor = list_environment::floor(filter, 9, 9);
+        let matches = list_environment::matches(filter, 1, 9, 9);
+        for statement in [floor.sql().as_str(), matches.sql().as_str()] {
+            let plan = explain(&mut conn, statement).await;
+            let of_messages = || plan.iter().filter(|line| line.contains(" on messages_"));
+            let found = of_messages().count() > 0 && of_messages().all(|line| line.contains(found_by));
+            let sorts = plan.iter().any(|line| line.trim_start_matches([' ', '-', '>']) == "Sort");
+            assert!(found && !sorts, "{statement}\n{}", plan.join("\n"));
+        }
     }
     log.close().await;
 }

@@ -6,8 +6,10 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
 use super::File;
 use crate::contract::Harness;
-use crate::sqlite::{append, change, claim, events, list, person, plan, poll, quota, read, retain, schema, step};
-use crate::{EventQuery, Filter, Tenant};
+use crate::sqlite::{
+    append, change, claim, events, list, list_environment, person, plan, poll, quota, read, retain, schema, step,
+};
+use crate::{EnvironmentFilter, EventQuery, Filter, Tenant};
 
 const TABLES: &[&str] = &[
     "messages",
@@ -124,5 +126,39 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
         let of_messages: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH m ")).collect();
         assert!(matches!(of_messages.as_slice(), [step] if step.contains("COVERING INDEX")), "{plan:?}");
     }
+    log.close().await;
+}
+
+#[tokio::test]
+async fn an_environment_is_listed_in_the_order_of_the_log_and_its_failures_by_their_index() {
+    let file = File::new();
+    let log = file.open().await;
+    let mut conn = file.connect().await;
+    let all = EnvironmentFilter::all(Tenant { account_id: "a".into(), environment_id: "e".into() });
+    let since = EnvironmentFilter {
+        since: Some(kanat_model::Timestamp::now()),
+        search: Some("x".to_owned()),
+        flow_id: Some(FlowId::new("f")),
+        ..all.clone()
+    };
+    let failing = EnvironmentFilter { statuses: vec![Status::DeadLetter, Status::Retrying], ..all.clone() };
+    for (filter, found_by) in [
+        (&all, "USING INTEGER PRIMARY KEY (rowid"),
+        (&since, "USING INTEGER PRIMARY KEY (rowid"),
+        (&failing, "USING INDEX messages_failing (environment_id=? AND rowid"),
+    ] {
+        let floor = list_environment::floor(filter, 9, 9);
+        let matches = list_environment::matches(filter, 1, 9, 9);
+        for statement in [floor.sql().as_str(), matches.sql().as_str()] {
+            let plan = explain(&mut conn, statement).await;
+            let found = plan
+                .iter()
+                .any(|step| step.starts_with("SEARCH m ") && step.replace("COVERING ", "").contains(found_by));
+            let sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+            assert!(found && !sorted, "{plan:?} in {statement}");
+        }
+    }
+    let page = list_environment::of(list::PAGE, &[1, 2]);
+    assert!(scans(&mut conn, page.sql().as_str()).await.is_empty());
     log.close().await;
 }
