@@ -172,6 +172,7 @@ service!(LookupTableService {
             limit: request.limit.unwrap_or(50),
             offset: request.offset.unwrap_or_default(),
             next_cursor: request.search,
+            total_is_least: None,
         };
         Ok(ListLookupTablesResponse { data: Vec::new(), pagination: Some(pagination) })
     };
