@@ -67,7 +67,7 @@ async fn run(conn: &mut PgConnection, filter: &EnvironmentFilter, walk: &mut Wal
 pub(super) fn floor(filter: &EnvironmentFilter, before: i64, stretch: i64) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new("SELECT min(seq), count(*) FROM (SELECT m.seq FROM messages AS m");
     below(&mut query, filter, before);
-    query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(stretch).push(")");
+    query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(stretch).push(") AS stretch");
     query
 }
 

@@ -61,7 +61,7 @@ pub(super) fn floor(filter: &EnvironmentFilter, before: i64, stretch: i64) -> Qu
     let mut query = QueryBuilder::new("SELECT min(seq), count(*) FROM (SELECT m.seq");
     query.push(messages(filter));
     below(&mut query, filter, before);
-    query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(stretch).push(")");
+    query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(stretch).push(") AS stretch");
     query
 }
 
