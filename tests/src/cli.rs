@@ -41,7 +41,7 @@ impl Outcome {
     /// What a command that must end with `code` said of it.
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
-        assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
+        assert!(self.stderr.lines().any(|line| line.starts_with("error: ")), "{}", self.stderr);
         self.stderr
     }
 }

@@ -5,6 +5,7 @@ mod api;
 mod api_key;
 mod batch;
 mod completion;
+mod confirm;
 mod connector;
 mod flow;
 mod input;
@@ -22,7 +23,9 @@ use clap::Subcommand;
 
 use crate::cli::Connection;
 use crate::client::Client;
-use crate::output::{self, Format, Json};
+use crate::client::name::{Noun, segment};
+use crate::commands::confirm::{Consent, Decision};
+use crate::output::{self, Format, Json, table};
 pub use message::show::trace;
 
 /// What a client can ask for.
@@ -99,6 +102,33 @@ pub struct Session {
 impl Session {
     fn print(&self, answer: &Json, table: impl FnOnce(&Json) -> String) -> Result<()> {
         self.format.print(answer, table)
+    }
+
+    /// Prints a page of a list, and tells how it goes on.
+    fn list(&self, answer: &Json, columns: &[table::Column]) -> Result<()> {
+        self.print(answer, |answer| table::list(answer, columns))?;
+        if let Some(more) = table::more(answer) {
+            self.hint(&more);
+        }
+        Ok(())
+    }
+
+    /// Deletes the thing that `text` names, with consent; `what` says what goes with it.
+    async fn delete(&self, noun: &Noun, text: &str, what: &str, consent: Consent) -> Result<()> {
+        let id = self.client.id(noun, text).await?;
+        let name = if id == text { text.to_owned() } else { format!("{text} ({id})") };
+        if consent.ask(&format!("{} {name} will be deleted {what}", noun.name))? == Decision::Act {
+            self.client.delete(&format!("{}/{}", noun.path, segment(&id))).await?;
+            self.done(&format!("{} {text} is deleted", noun.name))?;
+        }
+        Ok(())
+    }
+
+    /// Tells a person what to do next; programs are not told.
+    fn hint(&self, text: &str) {
+        if self.format == Format::Table {
+            output::hint(text);
+        }
     }
 
     /// Says that something was done that has no answer of its own; programs are told by the exit code.

@@ -4,7 +4,7 @@ pub mod json;
 pub mod table;
 pub mod yaml;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
 
@@ -39,4 +39,14 @@ pub fn line(text: &str) -> Result<()> {
         out.flush()?;
     }
     Ok(())
+}
+
+/// Prints `text` as lines of standard error: what to do next, and what a person should know. It is lost when nobody reads.
+pub fn hint(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", text.trim_end_matches('\n'));
+}
+
+/// Whether standard output is read by a person at a terminal.
+pub fn is_seen() -> bool {
+    std::io::stdout().is_terminal()
 }

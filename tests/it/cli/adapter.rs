@@ -13,8 +13,9 @@ async fn an_adapter_is_created_tried_changed_and_deleted() {
     cli.file("code.js", CODE);
     cli.file("good.json", r#"{"n": 1, "bad": {"value": 2}}"#);
     cli.file("bad.json", r#"{"n": 1}"#);
-    let created = cli.run(&["adapter", "create", "sum", "--code", "code.js", "--description", "Sums"]).await.expect();
-    assert!(created.contains("kanat adapter test sum"), "{created}");
+    let created = cli.run(&["adapter", "create", "sum", "--code", "code.js", "--description", "Sums"]).await;
+    assert_eq!((created.code, created.stdout.as_str()), (Some(0), "adapter sum is created\n"));
+    assert!(created.stderr.contains("kanat adapter test sum"), "{created:?}");
     let tested = cli.run(&["adapter", "test", "sum", "--data", "good.json"]).await.expect();
     assert!(tested.contains("log: seen") && tested.contains("sum: 3"), "{tested}");
     let failed = cli.run(&["adapter", "test", "sum", "--data", "bad.json"]).await.fails(1);
@@ -28,7 +29,7 @@ async fn an_adapter_is_created_tried_changed_and_deleted() {
     assert!(unknown.contains("kanat adapter templates"), "{unknown}");
     let updated = cli.run(&["adapter", "update", "sum", "--description", "Adds", "-o", "json"]).await.json();
     assert_eq!(updated["description"], "Adds");
-    cli.run(&["adapter", "delete", "sum"]).await.expect();
+    cli.run(&["adapter", "delete", "sum", "--yes"]).await.expect();
     assert!(cli.run(&["adapter", "show", "sum"]).await.fails(1).contains("no adapter is called"));
 }
 

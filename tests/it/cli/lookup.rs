@@ -19,6 +19,6 @@ async fn a_table_is_filled_searched_exported_and_deleted() {
     let shown = cli.run(&["lookup", "show", "countries", "--search", "ger", "-o", "json"]).await.json();
     assert_eq!(shown["entries"].as_array().unwrap().len(), 1);
     cli.run(&["lookup", "remove", "countries", "a/b c"]).await.expect();
-    cli.run(&["lookup", "delete", "countries"]).await.expect();
+    cli.run(&["lookup", "delete", "countries", "--yes"]).await.expect();
     assert!(!cli.run(&["lookup", "list"]).await.expect().contains("countries"));
 }

@@ -39,6 +39,38 @@ async fn a_dead_letter_is_found_shown_retried_and_replayed() {
 }
 
 #[tokio::test]
+async fn messages_of_a_flow_go_out_again_by_a_filter_and_a_yes_alone() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app.api.deployed(FLOW).await;
+    let mut ids = Vec::new();
+    for n in 0..4 {
+        ids.push(app.api.webhook(&url, &json!({ "n": n })).await);
+        app.api.message_becomes(&ids[n], "delivered").await;
+    }
+    let cli = Cli::of(&app);
+    let all = ["message", "replay", "--flow", "letters"];
+    for verb in ["retry", "replay"] {
+        let refused = cli.run(&["message", verb, "--flow", "letters", "--yes"]).await.fails(2);
+        assert!(refused.contains("--status") && refused.contains("--search"), "{refused}");
+    }
+    let delivered = [&all[..], &["--status", "delivered"]].concat();
+    let asked = cli.run(&delivered).await.fails(1);
+    assert!(asked.contains("4 messages (") && asked.contains(&ids[3]) && asked.contains("--yes"), "{asked}");
+    let told = cli.run(&[&delivered[..], &["--dry-run"]].concat()).await.expect();
+    assert!(told.contains("4 messages (") && told.contains(&ids[1]) && !told.contains(&ids[0]), "{told}");
+    cli.run(&["message", "discard", &ids[0], &ids[1]]).await.fails(1);
+    assert_eq!(target.received().len(), 4, "nothing was sent by asking");
+
+    let one = cli.run(&[&all[..], &[ids[2].as_str(), "--yes"]].concat()).await.expect();
+    assert_eq!(one, "replay of 1 message\n");
+    target.arrivals(5).await;
+    let some = cli.run(&[&delivered[..], &["--search", &ids[3], "--yes", "-o", "json"]].concat()).await.json();
+    assert_eq!(some["count"], 1);
+    target.arrivals(6).await;
+}
+
+#[tokio::test]
 async fn logs_follow_each_change() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;

@@ -10,7 +10,7 @@ async fn an_api_is_published_and_called_from_the_shell() {
     let app = TestApp::start().await;
     app.api.deployed(&quote("quotes")).await;
     let cli = Cli::of(&app);
-    let said = cli.run(&["api", "create", "quotes", "shops/{shop}/quotes", "--name", "quotes"]).await.expect();
+    let said = cli.run(&["api", "create", "quotes", "shops/{shop}/quotes", "--name", "quotes"]).await.stderr;
     assert!(said.contains("kanat key create \"quotes\""), "{said}");
     let without_schema = ["api", "create", "quotes", "other", "--response", "source"];
     assert!(cli.run(&without_schema).await.fails(2).contains("--response-schema"));
@@ -30,7 +30,11 @@ async fn an_api_is_published_and_called_from_the_shell() {
     assert_eq!(rotated["rotatedFrom"], made["id"]);
     assert!(cli.run(&["key", "suspend", "quotes", "acme"]).await.expect().contains("inactive"));
     assert!(cli.run(&["key", "resume", "quotes", "acme"]).await.expect().contains("active"));
-    cli.run(&["key", "revoke", "quotes", made["id"].as_str().unwrap()]).await.expect();
+    let plain = cli.run(&["key", "create", "quotes", "shell"]).await.expect();
+    assert!(plain.starts_with("kanat_ck_") && plain.lines().count() == 1, "{plain}");
+    let revoke = ["key", "revoke", "quotes", made["id"].as_str().unwrap()];
+    assert!(cli.run(&revoke).await.fails(1).contains("--yes"));
+    cli.run(&[&revoke[..], &["--yes"]].concat()).await.expect();
     let keys = cli.run(&["key", "list", "quotes"]).await.expect();
     assert!(keys.contains("inactive") && keys.contains("acme"), "{keys}");
 
@@ -42,6 +46,6 @@ async fn an_api_is_published_and_called_from_the_shell() {
     assert!(cli.run(&["version", "list", "quotes"]).await.expect().contains("retired"));
     assert!(cli.run(&["api", "show", "quotes"]).await.expect().contains("2099-12-31"));
     assert!(cli.run(&["api", "document", "quotes"]).await.expect().contains("\"openapi\": \"3.1.0\""));
-    cli.run(&["api", "delete", "quotes"]).await.expect();
+    cli.run(&["api", "delete", "quotes", "--yes"]).await.expect();
     assert!(cli.run(&["api", "show", "quotes"]).await.fails(1).contains("kanat api list"));
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::confirm::Consent;
 use super::{Page, Session, given, input};
 use crate::client::name::ADAPTER;
 use crate::exit::failure;
@@ -58,7 +59,11 @@ pub enum Command {
         data: String,
     },
     /// Take an adapter out of service.
-    Delete { adapter: String },
+    Delete {
+        adapter: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// List the templates to begin with.
     Templates {
         #[command(flatten)]
@@ -87,14 +92,14 @@ impl Command {
                 let mut body = with(begun, &[("type", kind), ("description", description)]);
                 body["name"] = name.clone().into();
                 let answer = client.post(ADAPTER.path, &body).await?;
-                session.print(&answer, |_| {
-                    format!("adapter {name} is created\ntry it with `kanat adapter test {name} --data FILE`")
-                })
+                session.print(&answer, |_| format!("adapter {name} is created"))?;
+                session.hint(&format!("try it with `kanat adapter test {name} --data FILE`"));
+                Ok(())
             }
             Self::List { search, page } => {
                 let query = [page.query(), given([("search", &search)])].concat();
                 let answer = client.get(ADAPTER.path, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Show { adapter } => {
                 let answer = client.get(&client.path(&ADAPTER, &adapter).await?, &[]).await?;
@@ -107,13 +112,10 @@ impl Command {
                 session.print(&answer, whole)
             }
             Self::Test { adapter, data } => test(session, &adapter, &data).await,
-            Self::Delete { adapter } => {
-                client.delete(&client.path(&ADAPTER, &adapter).await?).await?;
-                session.done(&format!("adapter {adapter} is deleted"))
-            }
+            Self::Delete { adapter, consent } => session.delete(&ADAPTER, &adapter, "with its code", consent).await,
             Self::Templates { page } => {
                 let answer = client.get("/adapters/templates", &page.query()).await?;
-                session.print(&answer, |answer| table::list(answer, &TEMPLATES))
+                session.list(&answer, &TEMPLATES)
             }
         }
     }

@@ -8,6 +8,7 @@ use kanat_model::Secret;
 use reqwest::Method;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::confirm::Consent;
 use super::{Page, Session, given, input};
 use crate::cli::secret;
 use crate::client::name::{API, segment};
@@ -35,7 +36,11 @@ pub enum Command {
     /// Call a published API, as its consumers do.
     Call(Call),
     /// Take a published API out of service, with its keys.
-    Delete { api: String },
+    Delete {
+        api: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
 }
 
 /// What to publish, and where.
@@ -147,7 +152,7 @@ impl Command {
             Self::List { search, page } => {
                 let query = [page.query(), given([("search", &search)])].concat();
                 let answer = client.get(API.path, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Show { api } => {
                 let answer = client.get(&client.path(&API, &api).await?, &[]).await?;
@@ -159,9 +164,8 @@ impl Command {
                 output::line(&document.pretty())
             }
             Self::Call(call) => call.run(session).await,
-            Self::Delete { api } => {
-                client.delete(&client.path(&API, &api).await?).await?;
-                session.done(&format!("published API {api} is deleted"))
+            Self::Delete { api, consent } => {
+                session.delete(&API, &api, "with its versions and its consumers' keys", consent).await
             }
         }
     }
@@ -193,14 +197,14 @@ impl Create {
         }
         body.extend(self.content.members("requestSchema")?);
         let answer = session.client.post(API.path, &body).await?;
+        let name = answer.text("name");
         session.print(&answer, |answer| {
-            let (name, url) = (answer.text("name"), answer.text("url"));
-            let next = match answer.text("authType").as_str() {
-                "api_key" => format!("\nmake a key with `kanat key create {:?} CONSUMER`", name),
-                _ => String::new(),
-            };
-            format!("published API {name} is at {} {url}{next}", answer.text("method"))
-        })
+            format!("published API {name} is at {} {}", answer.text("method"), answer.text("url"))
+        })?;
+        if answer.text("authType") == "api_key" {
+            session.hint(&format!("make a key with `kanat key create {name:?} CONSUMER`"));
+        }
+        Ok(())
     }
 }
 

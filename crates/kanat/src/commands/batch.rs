@@ -68,7 +68,7 @@ impl Command {
                 let concurrency = concurrency.map(|number| format!(",\"concurrency\":{number}")).unwrap_or_default();
                 let before = format!("{{\"flowId\":{}{concurrency},\"records\":", json!(flow_id));
                 let body = input::stream(&data, before, "}".to_owned()).await?;
-                session.print(&client.post_stream(PATH, body).await?, started)
+                started(session, &client.post_stream(PATH, body).await?)
             }
             Self::Status { id } => {
                 let answer = client.get(&path(&id, ""), &[]).await?;
@@ -80,15 +80,15 @@ impl Command {
                     None => None,
                 };
                 let answer = client.get(PATH, &[page.query(), given([("flowId", &flow)])].concat()).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Errors { id, page } => {
                 let answer = client.get(&path(&id, "/errors"), &page.query()).await?;
-                session.print(&answer, |answer| table::list(answer, &ERRORS))
+                session.list(&answer, &ERRORS)
             }
             Self::Retry { id } => {
                 let answer = client.post(&path(&id, "/retry"), &json!({})).await?;
-                session.print(&answer, started)
+                started(session, &answer)
             }
             Self::Cancel { id } => {
                 let answer = client.post(&path(&id, "/cancel"), &json!({})).await?;
@@ -102,9 +102,11 @@ fn path(id: &str, rest: &str) -> String {
     format!("{PATH}/{}{rest}", segment(id))
 }
 
-fn started(job: &Json) -> String {
+fn started(session: &Session, job: &Json) -> Result<()> {
     let id = job.text("id");
-    format!("{id} is started with {} records\nsee `kanat batch status {id}`", job.text("total"))
+    session.print(job, |job| format!("{id} is started with {} records", job.text("total")))?;
+    session.hint(&format!("see `kanat batch status {id}`"));
+    Ok(())
 }
 
 fn whole(job: &Json) -> String {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
+use super::confirm::Consent;
 use super::{Page, Session, given};
 use crate::client::name::{INSTANCE, segment};
 use crate::exit::failure;
@@ -61,7 +62,11 @@ pub enum Command {
         config: config::Flags,
     },
     /// Take an instance out of service.
-    Delete { instance: String },
+    Delete {
+        instance: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// Call the instance's base URL with its credentials.
     Test { instance: String },
     /// Connect an instance by OAuth2: prints the address at which a person consents.
@@ -107,21 +112,21 @@ impl Command {
             Self::Catalog { entry: None, category, search, page } => {
                 let query = [page.query(), given([("category", &category), ("search", &search)])].concat();
                 let answer = client.get("/connectors/catalog", &query).await?;
-                session.print(&answer, |answer| table::list(answer, &ENTRY_COLUMNS))
+                session.list(&answer, &ENTRY_COLUMNS)
             }
             Self::Create { entry, name, display_name, config } => {
                 let config = config.read(client, &entry).await?;
                 let mut body = json!({ "catalogId": entry, "name": name, "config": config });
                 set(&mut body, "displayName", display_name);
                 let answer = client.post(INSTANCE.path, &body).await?;
-                session.print(&answer, |_| {
-                    format!("connector instance {name} is created\ntry it with `kanat connector test {name}`")
-                })
+                session.print(&answer, |_| format!("connector instance {name} is created"))?;
+                session.hint(&format!("try it with `kanat connector test {name}`"));
+                Ok(())
             }
             Self::List { entry, search, page } => {
                 let query = [page.query(), given([("catalogId", &entry), ("search", &search)])].concat();
                 let answer = client.get(INSTANCE.path, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Show { instance } => {
                 let answer = client.get(&client.path(&INSTANCE, &instance).await?, &[]).await?;
@@ -138,16 +143,16 @@ impl Command {
                 set(&mut body, "displayName", display_name);
                 session.print(&client.patch(&path, &body).await?, whole)
             }
-            Self::Delete { instance } => {
-                client.delete(&client.path(&INSTANCE, &instance).await?).await?;
-                session.done(&format!("connector instance {instance} is deleted"))
+            Self::Delete { instance, consent } => {
+                let what = "with its credentials; flows that name it stop working";
+                session.delete(&INSTANCE, &instance, what, consent).await
             }
             Self::Test { instance } => test(session, &instance).await,
             Self::Connect { instance, redirect_uri } => connect(session, &instance, redirect_uri).await,
             Self::Schemas { instance, page } => {
                 let path = client.path(&INSTANCE, &instance).await?;
                 let answer = client.get(&format!("{path}/schemas"), &page.query()).await?;
-                session.print(&answer, |answer| table::list(answer, &ENDPOINTS))
+                session.list(&answer, &ENDPOINTS)
             }
             Self::Check { instance } => {
                 let path = client.path(&INSTANCE, &instance).await?;
@@ -191,9 +196,8 @@ async fn connect(session: &Session, instance: &str, redirect_uri: Option<String>
     let (entry, name) = (Some(found.text("catalogId")), Some(found.text("name")));
     let query = given([("catalogId", &entry), ("instanceName", &name), ("redirectUri", &redirect_uri)]);
     let answer = session.client.get("/connectors/oauth/start", &query).await?;
-    session.print(&answer, |answer| {
-        format!("open this address until {}:\n{}", answer.text("expiresAt"), answer.text("authorizationUrl"))
-    })
+    session.hint(&format!("open this address until {}:", answer.text("expiresAt")));
+    session.print(&answer, |answer| answer.text("authorizationUrl"))
 }
 
 fn checked(answer: &Json) -> String {

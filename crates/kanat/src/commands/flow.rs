@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::confirm::{Consent, Decision};
 use super::{Page, Session, given, input};
-use crate::client::name::FLOW;
-use crate::output::table;
+use crate::client::name::{FLOW, segment};
 
 /// What can be done with flows. A flow is named by its id or its name.
 #[derive(Subcommand)]
@@ -64,7 +64,11 @@ pub enum Command {
     /// Deploy an earlier version again, as a new one.
     Rollback { flow: String, version: u32 },
     /// Take a flow out of service; its messages stay readable.
-    Delete { flow: String },
+    Delete {
+        flow: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
 }
 
 impl Command {
@@ -77,7 +81,7 @@ impl Command {
             Self::List { status, search, page } => {
                 let query = [page.query(), given([("status", &status), ("search", &search)])].concat();
                 let answer = session.client.get(FLOW.path, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &show::COLUMNS))
+                session.list(&answer, &show::COLUMNS)
             }
             Self::Show { flow } => {
                 let path = session.client.path(&FLOW, &flow).await?;
@@ -94,17 +98,14 @@ impl Command {
             Self::Versions { flow, page } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let answer = session.client.get(&format!("{path}/versions"), &page.query()).await?;
-                session.print(&answer, |answer| table::list(answer, &show::VERSION_COLUMNS))
+                session.list(&answer, &show::VERSION_COLUMNS)
             }
             Self::Rollback { flow, version } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let body = json!({ "versionNumber": version });
                 session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
             }
-            Self::Delete { flow } => {
-                session.client.delete(&session.client.path(&FLOW, &flow).await?).await?;
-                session.done(&format!("flow {flow} is deleted"))
-            }
+            Self::Delete { flow, consent } => delete(session, &flow, consent).await,
         }
     }
 }
@@ -125,8 +126,26 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let payload = data.map(input::json).transpose()?;
     let answer = session.client.post(&format!("{path}/run"), &Payload { payload }).await?;
-    session.print(&answer, |answer| {
-        let id = answer.text("messageId");
-        format!("{} as {id}\nlook at it with `kanat message show {id}`", answer.text("status"))
-    })
+    let id = answer.text("messageId");
+    session.print(&answer, |answer| format!("{} as {id}", answer.text("status")))?;
+    session.hint(&format!("look at it with `kanat message show {id}`"));
+    Ok(())
+}
+
+async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
+    let id = session.client.id(&FLOW, flow).await?;
+    let mut waiting = 0;
+    for status in ["received", "retrying", "held"] {
+        if !consent.is_given() {
+            let query = [("flowId", id.clone()), ("status", status.to_owned()), ("limit", "1".to_owned())];
+            let answer = session.client.get("/messages", &query).await?;
+            waiting += answer.text("pagination.total").parse::<u64>().unwrap_or(0);
+        }
+    }
+    let what = format!("flow {flow} ({id}) will be deleted with its webhook address; messages that wait: {waiting}");
+    if consent.ask(&what)? == Decision::Act {
+        session.client.delete(&format!("{}/{}", FLOW.path, segment(&id))).await?;
+        session.done(&format!("flow {flow} is deleted"))?;
+    }
+    Ok(())
 }

@@ -4,12 +4,13 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
+use super::confirm::{Consent, Decision};
 use super::{Page, Session, given};
 use crate::client::Client;
 use crate::client::name::{API, segment};
 use crate::exit::failure;
 use crate::output::Json;
-use crate::output::table::{self, Column};
+use crate::output::table::Column;
 
 /// What the ids of keys begin with.
 const PREFIX: &str = "ck_";
@@ -52,7 +53,12 @@ pub enum Command {
     /// Let a suspended key in again.
     Resume { api: String, key: String },
     /// End a key at once and for good.
-    Revoke { api: String, key: String },
+    Revoke {
+        api: String,
+        key: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
 }
 
 const COLUMNS: [Column; 8] = [
@@ -73,23 +79,28 @@ impl Command {
             Self::Create { api, consumer, rate, daily } => {
                 let body = json!({ "consumer": consumer, "rateLimitPerSecond": rate, "dailyLimit": daily });
                 let answer = client.post(&keys(client, &api).await?, &body).await?;
-                session.print(&answer, shown_once)
+                shown_once(session, &answer)
             }
             Self::Rotate { api, key, grace } => {
                 let path = one(client, &api, &key).await?;
                 let answer = client.post(&format!("{path}/rotate"), &json!({ "gracePeriod": grace })).await?;
-                session.print(&answer, shown_once)
+                shown_once(session, &answer)
             }
             Self::List { api, consumer, page } => {
                 let query = [page.query(), given([("consumer", &consumer)])].concat();
                 let answer = client.get(&keys(client, &api).await?, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Suspend { api, key } => set_status(session, &api, &key, "inactive").await,
             Self::Resume { api, key } => set_status(session, &api, &key, "active").await,
-            Self::Revoke { api, key } => {
-                client.delete(&one(client, &api, &key).await?).await?;
-                session.done(&format!("key {key} is revoked"))
+            Self::Revoke { api, key, consent } => {
+                let path = one(client, &api, &key).await?;
+                let what = format!("key {key} of {api} will end at once and for good; calls with it get 401");
+                if consent.ask(&what)? == Decision::Act {
+                    client.delete(&path).await?;
+                    session.done(&format!("key {key} is revoked"))?;
+                }
+                Ok(())
             }
         }
     }
@@ -123,6 +134,9 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     Ok(format!("{keys}/{}", segment(&id)))
 }
 
-fn shown_once(key: &Json) -> String {
-    format!("{}\nthis is the only time that the key shows: hand it to {} now", key.text("key"), key.text("consumer"))
+/// Prints the text of a new key, alone on standard output, so that a shell can take it.
+fn shown_once(session: &Session, key: &Json) -> Result<()> {
+    session.print(key, |key| key.text("key"))?;
+    session.hint(&format!("this is the only time that the key shows: hand it to {} now", key.text("consumer")));
+    Ok(())
 }

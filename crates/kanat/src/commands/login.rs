@@ -29,12 +29,9 @@ impl Login {
         let credentials = Credentials { url: Some(client.url().to_owned()), api_key: Some(key.expose().clone()) };
         let path = credentials::save(&credentials)?;
         let names: Vec<String> = environments.list("data").iter().map(|item| item.text("name")).collect();
-        output::line(&format!(
-            "logged in to {} (environments: {})\nsaved in {}",
-            client.url(),
-            names.join(", "),
-            path.display()
-        ))
+        output::line(&format!("logged in to {} (environments: {})", client.url(), names.join(", ")))?;
+        output::hint(&format!("saved in {}", path.display()));
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::json;
 
+use super::confirm::Consent;
 use super::{Page, Session, given, input};
 use crate::client::name::{TABLE, segment};
 use crate::exit::usage;
@@ -44,7 +45,11 @@ pub enum Command {
         limit: Option<u32>,
     },
     /// Take a table out of service.
-    Delete { table: String },
+    Delete {
+        table: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// Add or overwrite the entries of a CSV file with the columns `key` and `value`.
     Import {
         table: String,
@@ -60,6 +65,11 @@ pub enum Command {
     },
 }
 
+/// Number of entries that a page has unless more are asked for.
+const DEFAULT_SHOWN: usize = 50;
+/// Number of entries that a page has at most.
+const MAX_SHOWN: usize = 500;
+
 const COLUMNS: [Column; 5] = [
     ("NAME", "name"),
     ("ENTRIES", "entries_count"),
@@ -74,12 +84,16 @@ impl Command {
         match self {
             Self::Create { name, description } => {
                 let answer = client.post(TABLE.path, &json!({ "name": name, "description": description })).await?;
-                session.print(&answer, |_| format!("lookup table {name} is created\nfill it with `kanat lookup set {name} KEY VALUE` or `kanat lookup import {name} FILE`"))
+                session.print(&answer, |_| format!("lookup table {name} is created"))?;
+                session.hint(&format!(
+                    "fill it with `kanat lookup set {name} KEY VALUE` or `kanat lookup import {name} FILE`"
+                ));
+                Ok(())
             }
             Self::List { search, page } => {
                 let query = [page.query(), given([("search", &search)])].concat();
                 let answer = client.get(TABLE.path, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Set { table, key, value } => {
                 let path = client.path(&TABLE, &table).await?;
@@ -100,12 +114,13 @@ impl Command {
                 let path = client.path(&TABLE, &table).await?;
                 let limit = limit.map(|limit| limit.to_string());
                 let answer = client.get(&path, &given([("search", &search), ("limit", &limit)])).await?;
-                session.print(&answer, whole)
+                session.print(&answer, whole)?;
+                if let Some(rest) = left_out(&answer, search.as_deref()) {
+                    session.hint(&rest);
+                }
+                Ok(())
             }
-            Self::Delete { table } => {
-                client.delete(&client.path(&TABLE, &table).await?).await?;
-                session.done(&format!("lookup table {table} is deleted"))
-            }
+            Self::Delete { table, consent } => session.delete(&TABLE, &table, "with its entries", consent).await,
             Self::Import { table, file } => {
                 let content = input::bytes(&file)?;
                 let path = client.path(&TABLE, &table).await?;
@@ -129,6 +144,22 @@ fn changed(table: &str, answer: &Json) -> String {
     format!("{table} has {} entries and is version {}", answer.text("entries_count"), answer.text("version"))
 }
 
+/// What of a table is not among the entries that are shown; with a search nobody counts what matches beyond the page.
+fn left_out(table: &Json, search: Option<&str>) -> Option<String> {
+    let shown = table.list("entries").len();
+    let all: usize = table.text("entries_count").parse().unwrap_or(0);
+    match search {
+        None if shown < all => Some(format!(
+            "{shown} of {all} entries; --limit shows up to {MAX_SHOWN}, `kanat lookup export {}` prints all",
+            table.text("name")
+        )),
+        Some(search) if shown >= DEFAULT_SHOWN && shown < all => {
+            Some(format!("{shown} entries that match {search:?}; more may, --limit shows up to {MAX_SHOWN}"))
+        }
+        None | Some(_) => None,
+    }
+}
+
 fn whole(table: &Json) -> String {
     let fields = [
         ("Name", "name"),
@@ -142,4 +173,22 @@ fn whole(table: &Json) -> String {
     let rows =
         if entries.is_empty() { String::new() } else { table::rows(entries, &[("KEY", "key"), ("VALUE", "value")]) };
     format!("{}\n{rows}", table::fields(table, &fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_shown_is_told() {
+        let table = |shown: usize, all: usize| {
+            let entries = vec![r#"{"key":"a","value":"b"}"#; shown].join(",");
+            Json::parse(&format!(r#"{{"name":"t","entries":[{entries}],"entries_count":{all}}}"#)).unwrap()
+        };
+        assert_eq!(left_out(&table(3, 3), None), None);
+        let told = left_out(&table(50, 100_000), None).unwrap();
+        assert!(told.starts_with("50 of 100000 entries") && told.contains("kanat lookup export t"), "{told}");
+        assert_eq!(left_out(&table(2, 100_000), Some("x")), None);
+        assert!(left_out(&table(50, 100_000), Some("x")).unwrap().starts_with("50 entries that match"));
+    }
 }

@@ -1,15 +1,17 @@
 //! `kanat message`: what became of every payload, and trying again.
 
+mod bulk;
 pub mod show;
 
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
+use super::confirm::{Consent, Decision};
 use super::{Page, Session, given, since};
 use crate::client::name::{FLOW, segment};
-use crate::exit::usage;
 use crate::output::Json;
+use bulk::{Selection, Verb};
 
 /// What can be done with messages.
 #[derive(Subcommand)]
@@ -39,6 +41,8 @@ pub enum Command {
     Discard {
         #[arg(required = true)]
         messages: Vec<String>,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -74,18 +78,6 @@ pub struct Filter {
     search: Option<String>,
 }
 
-/// Single messages, or all of a flow that a filter finds.
-#[derive(clap::Args)]
-pub struct Selection {
-    /// Ids of messages.
-    messages: Vec<String>,
-    /// All messages of this flow that the filter finds, instead of single ones.
-    #[arg(long, conflicts_with = "messages")]
-    flow: Option<String>,
-    #[command(flatten)]
-    filter: Filter,
-}
-
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
@@ -100,22 +92,19 @@ impl Command {
                     query.extend(FAILED.map(|status| ("status", status.to_owned())));
                 }
                 let answer = listed(session, &query).await?;
-                session.print(&answer, |answer| show::list(answer, flow.is_none()))
+                session.print(&answer, |answer| show::list(answer, flow.is_none()))?;
+                if let Some(more) = show::more(&answer) {
+                    session.hint(&more);
+                }
+                Ok(())
             }
             Self::Show { message } => {
                 let answer = session.client.get(&format!("/messages/{}", segment(&message)), &[]).await?;
                 session.print(&answer, show::whole)
             }
-            Self::Retry(selection) => selection.send(session, "retry").await,
-            Self::Replay(selection) => selection.send(session, "replay").await,
-            Self::Discard { messages } => {
-                for id in messages {
-                    let path = format!("/messages/{}/discard", segment(&id));
-                    let answer = session.client.post(&path, &json!({})).await?;
-                    session.print(&answer, |answer| format!("{id} is {}", answer.text("status")))?;
-                }
-                Ok(())
-            }
+            Self::Retry(selection) => selection.send(session, Verb::Retry).await,
+            Self::Replay(selection) => selection.send(session, Verb::Replay).await,
+            Self::Discard { messages, consent } => discard(session, &messages, consent).await,
         }
     }
 }
@@ -127,35 +116,18 @@ impl Filter {
     }
 }
 
-impl Selection {
-    async fn send(self, session: &Session, verb: &str) -> Result<()> {
-        let Some(flow) = &self.flow else {
-            return self.send_each(session, verb).await;
-        };
-        let mut body = json!({ "flowId": session.client.id(&FLOW, flow).await? });
-        for (name, value) in self.filter.query() {
-            body[name] = value.into();
-        }
-        let answer = session.client.post(&format!("/messages/{verb}"), &body).await?;
-        session.print(&answer, |answer| {
-            let count = answer.text("count");
-            let messages = if count == "1" { "message" } else { "messages" };
-            format!("{verb} of {count} {messages}\nfollow with `kanat logs --follow {flow}`")
-        })
+/// Says of each message that it needs no delivery; asks when there are several.
+async fn discard(session: &Session, messages: &[String], consent: Consent) -> Result<()> {
+    let what = format!("{} will be discarded", bulk::told(messages.len(), messages));
+    let decision = if messages.len() > 1 { consent.ask(&what)? } else { consent.tell(&what)? };
+    match decision {
+        Decision::Stop => return Ok(()),
+        Decision::Act => {}
     }
-
-    async fn send_each(self, session: &Session, verb: &str) -> Result<()> {
-        if self.messages.is_empty() {
-            return Err(usage(format!("{verb} what? name messages by their ids, or a flow with --flow")));
-        }
-        for id in self.messages {
-            let answer = session.client.post(&format!("/messages/{}/{verb}", segment(&id)), &json!({})).await?;
-            session.print(&answer, |answer| {
-                let new = answer.text("messageId");
-                let what = if new == id { format!("{verb} of {id}") } else { format!("{verb} of {id} as {new}") };
-                format!("{what}\nlook at it with `kanat message show {new}`")
-            })?;
-        }
-        Ok(())
+    for id in messages {
+        let path = format!("/messages/{}/discard", segment(id));
+        let answer = session.client.post(&path, &json!({})).await?;
+        session.print(&answer, |answer| format!("{id} is {}", answer.text("status")))?;
     }
+    Ok(())
 }

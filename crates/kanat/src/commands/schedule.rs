@@ -82,7 +82,7 @@ impl Command {
                 };
                 let query = [page.query(), given([("flowId", &flow)])].concat();
                 let answer = client.get(PATH, &query).await?;
-                session.print(&answer, |answer| table::list(answer, &COLUMNS))
+                session.list(&answer, &COLUMNS)
             }
             Self::Show { schedule } => {
                 let answer = client.get(&path(client, &schedule).await?, &[]).await?;
@@ -91,10 +91,10 @@ impl Command {
             Self::Trigger { schedule } => {
                 let path = path(client, &schedule).await?;
                 let answer = client.post(&format!("{path}/trigger"), &json!({})).await?;
-                session.print(&answer, |answer| {
-                    let message = answer.text("messageId");
-                    format!("{schedule} is started: {message}\nsee `kanat message show {message}`")
-                })
+                let message = answer.text("messageId");
+                session.print(&answer, |_| format!("{schedule} is started: {message}"))?;
+                session.hint(&format!("look at it with `kanat message show {message}`"));
+                Ok(())
             }
             Self::Update { schedule, cron, timezone, enabled } => {
                 let texts = [("cron_expression", cron), ("timezone", timezone)];

@@ -11,7 +11,6 @@ use super::api::{Content, VERSIONS};
 use super::{Page, Session};
 use crate::client::Client;
 use crate::client::name::{API, segment};
-use crate::output::table;
 
 /// What can be done with versions. An API is named by its id or its name, a version by its label, as in `v2`.
 #[derive(Subcommand)]
@@ -66,7 +65,7 @@ impl Command {
             }
             Self::List { api, page } => {
                 let answer = client.get(&versions(client, &api).await?, &page.query()).await?;
-                session.print(&answer, |answer| table::list(answer, &VERSIONS))
+                session.list(&answer, &VERSIONS)
             }
             Self::Deprecate { api, version, sunset } => {
                 let path = format!("{}/{}/deprecate", versions(client, &api).await?, segment(&version));

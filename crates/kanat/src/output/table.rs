@@ -7,27 +7,27 @@ use super::Json;
 /// A column: its title and the path of its value in a row.
 pub type Column = (&'static str, &'static str);
 
-/// The rows of the list at `data`, and how many more there are.
+/// The rows of the list at `data`.
 pub fn list(answer: &Json, columns: &[Column]) -> String {
     let items = answer.list("data");
-    if items.is_empty() {
-        return "none".to_owned();
-    }
-    let mut out = rows(items, columns);
+    if items.is_empty() { "none".to_owned() } else { rows(items, columns) }
+}
+
+/// How a list goes on that is longer than its page.
+pub fn more(answer: &Json) -> Option<String> {
+    let shown = answer.list("data").len();
     let total: usize = answer.text("pagination.total").parse().unwrap_or(0);
     let offset: usize = answer.text("pagination.offset").parse().unwrap_or(0);
-    if total > offset + items.len() {
-        out.push_str(&format!("\n{} of {total}; --offset {} goes on\n", items.len(), offset + items.len()));
-    }
-    out
+    (total > offset + shown).then(|| format!("{shown} of {total}; --offset {} goes on", offset + shown))
 }
 
 /// `items` as rows under the titles of `columns`.
 pub fn rows(items: &[Json], columns: &[Column]) -> String {
     let mut table = bare();
     table.set_header(columns.iter().map(|(title, _)| Cell::new(title)));
+    let width = if super::is_seen() { Width::Terminal } else { Width::Unbounded };
     for item in items {
-        table.add_row(columns.iter().map(|(_, path)| Cell::new(one_line(&item.text(path)))));
+        table.add_row(columns.iter().map(|(_, path)| Cell::new(one_line(&item.text(path), width))));
     }
     print(table)
 }
@@ -65,12 +65,26 @@ fn print(mut table: Table) -> String {
     table.trim_fmt() + "\n"
 }
 
-/// A cell has one line: what follows the first is left to `-o json`.
-fn one_line(text: &str) -> String {
+/// How much of a text a cell holds.
+#[derive(Clone, Copy)]
+enum Width {
+    /// The first line, up to 100 characters.
+    Terminal,
+    /// Everything, on one line.
+    Unbounded,
+}
+
+/// The text of a cell, which is one line.
+fn one_line(text: &str, width: Width) -> String {
     const MOST: usize = 100;
-    let line = text.lines().next().unwrap_or_default();
-    let cut = line.chars().count() > MOST || text.lines().count() > 1;
-    if cut { line.chars().take(MOST).chain(['…']).collect() } else { line.to_owned() }
+    match width {
+        Width::Unbounded => text.lines().collect::<Vec<_>>().join(" "),
+        Width::Terminal => {
+            let line = text.lines().next().unwrap_or_default();
+            let cut = line.chars().count() > MOST || text.lines().count() > 1;
+            if cut { line.chars().take(MOST).chain(['…']).collect() } else { line.to_owned() }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +94,15 @@ mod tests {
     #[test]
     fn says_how_a_cut_list_goes_on() {
         let answer = Json::parse(r#"{"data":[{"id":"a"}],"pagination":{"total":3,"limit":1,"offset":1}}"#).unwrap();
-        assert!(list(&answer, &[("ID", "id")]).ends_with("1 of 3; --offset 2 goes on\n"));
+        assert_eq!(more(&answer).as_deref(), Some("1 of 3; --offset 2 goes on"));
+        assert_eq!(list(&answer, &[("ID", "id")]).trim_end(), "ID\na");
+    }
+
+    #[test]
+    fn cuts_cells_for_terminals_alone() {
+        let text = format!("{}\nend", "a".repeat(150));
+        assert_eq!(one_line(&text, Width::Terminal).chars().count(), 101);
+        assert_eq!(one_line(&text, Width::Unbounded), format!("{} end", "a".repeat(150)));
     }
 
     #[test]

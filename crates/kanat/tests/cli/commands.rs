@@ -19,10 +19,49 @@ fn lookup_tables_are_known_by_name() {
     assert!(exported.starts_with("key,value\n") && exported.contains("KAZAKHSTAN,KZ\n"), "{exported}");
     assert!(!exported.contains("IVOIRE"));
     assert!(service.run(&["lookup", "list"]).contains("countries"));
-    service.run(&["lookup", "delete", "countries"]);
+    service.run(&["lookup", "delete", "countries", "--yes"]);
     assert_eq!(service.run(&["lookup", "list"]), "none\n");
     let (code, said) = service.fail(&["lookup", "remove", "countries", ".."]);
     assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn what_cannot_be_undone_is_asked_for_on_a_terminal() {
+    let service = Service::start();
+    service.run(&["lookup", "create", "countries"]);
+    let deleted = service.output(&["lookup", "delete", "countries"]);
+    assert_eq!(deleted.status.code(), Some(1));
+    assert!(text(&deleted.stderr).contains("with its entries") && text(&deleted.stderr).contains("--yes"));
+    assert!(service.run(&["lookup", "delete", "countries", "--dry-run"]).starts_with("lookup table countries (lt_"));
+    assert!(service.run(&["lookup", "list"]).contains("countries"), "nothing was done");
+    // `script` gives the command a terminal.
+    for (answer, code, left) in [("n\n", Some(1), true), ("\n", Some(1), true), ("y\n", Some(0), false)] {
+        let mut command = service.command_of("script", &["-qec", "\"$KANAT\" lookup delete countries", "/dev/null"]);
+        command.env("KANAT", env!("CARGO_BIN_EXE_kanat")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(text(&output.stdout).contains("[y/N]"), "{}", text(&output.stdout));
+        assert_eq!(output.status.code(), code, "{answer:?}: {}", text(&output.stdout));
+        assert_eq!(service.run(&["lookup", "list"]).contains("countries"), left, "{answer:?}");
+    }
+}
+
+#[test]
+fn hints_are_not_part_of_the_answer() {
+    let service = Service::start();
+    let created = service.output(&["lookup", "create", "countries"]);
+    assert_eq!(text(&created.stdout), "lookup table countries is created\n");
+    assert!(text(&created.stderr).contains("kanat lookup import countries FILE"), "{}", text(&created.stderr));
+    for key in 0..60 {
+        service.run(&["lookup", "set", "countries", &format!("key {key}"), "x"]);
+    }
+    let shown = service.output(&["lookup", "show", "countries", "--limit", "10"]);
+    assert!(text(&shown.stderr).starts_with("10 of 60 entries; "), "{}", text(&shown.stderr));
+    service.run(&["lookup", "create", "long", "--description", &"d".repeat(150)]);
+    let list = service.output(&["lookup", "list", "--limit", "1"]);
+    assert!(text(&list.stdout).contains(&"d".repeat(150)), "cut in a pipe: {}", text(&list.stdout));
+    assert_eq!(text(&list.stderr), "1 of 2; --offset 1 goes on\n");
 }
 
 #[test]
@@ -52,7 +91,7 @@ fn connector_instances_keep_their_secrets() {
     let (code, said) = service.fail(&["connector", "test", "erp"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(service.run(&["connector", "list"]).contains("http://127.0.0.1:9"));
-    service.run(&["connector", "delete", "erp"]);
+    service.run(&["connector", "delete", "erp", "--yes"]);
     assert_eq!(service.run(&["connector", "list"]), "none\n");
 }
 
@@ -84,7 +123,7 @@ fn a_flow_goes_from_a_file_to_its_messages() {
     assert!(replayed.contains(" as msg_"), "{replayed}");
     assert_eq!(service.run(&["flow", "resume", "stock-count"]), "flow stock-count is active\n");
     assert!(service.run(&["flow", "show", "stock-count"]).contains("trigger: manual"));
-    service.run(&["flow", "delete", "stock-count"]);
+    service.run(&["flow", "delete", "stock-count", "--yes"]);
     assert_eq!(service.run(&["flow", "list"]), "none\n");
 }
 

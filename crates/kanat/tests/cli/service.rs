@@ -10,7 +10,11 @@ pub const KEY: &str = "kanat_ak_cli_0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// The binary, with nothing from this process's environment that could change what it does.
 pub fn kanat() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kanat"));
+    isolated(env!("CARGO_BIN_EXE_kanat"))
+}
+
+fn isolated(program: &str) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("KANAT_")) {
         command.env_remove(name);
     }
@@ -55,10 +59,20 @@ impl Service {
 
     /// A client command, with address and key in its environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = kanat();
+        self.command_of(env!("CARGO_BIN_EXE_kanat"), arguments)
+    }
+
+    /// Another program in the same folder and environment.
+    pub fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = isolated(program);
         command.args(arguments).env("KANAT_URL", &self.url).env("KANAT_API_KEY", KEY);
         command.env("XDG_CONFIG_HOME", self.folder.path().join("config")).current_dir(self.folder.path());
         command
+    }
+
+    /// What a client command leaves behind, however it ends.
+    pub fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     /// What a client command prints; it has to end well.

@@ -8,6 +8,7 @@ use super::show;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input};
 use crate::exit::failure;
+use crate::output::Json;
 
 /// Arguments of `kanat flow create`.
 #[derive(clap::Args)]
@@ -66,7 +67,7 @@ impl Create {
         let yaml_config = input::text(&self.file)?;
         let Self { name, description, .. } = self;
         let body = Definition { name, description, yaml_config, change_summary: None };
-        session.print(&session.client.post(FLOW.path, &body).await?, show::draft)
+        drafted(session, &session.client.post(FLOW.path, &body).await?)
     }
 }
 
@@ -75,8 +76,16 @@ impl Update {
         let yaml_config = input::text(&self.file)?;
         let path = session.client.path(&FLOW, &self.flow).await?;
         let body = Definition { yaml_config, change_summary: self.summary, ..Definition::default() };
-        session.print(&session.client.patch(&path, &body).await?, show::draft)
+        drafted(session, &session.client.patch(&path, &body).await?)
     }
+}
+
+/// Prints a draft that was created or changed, and tells what it lacks and how it becomes live.
+fn drafted(session: &Session, flow: &Json) -> Result<()> {
+    session.print(flow, show::draft)?;
+    let deploy = format!("make it live with `kanat flow deploy {}`", flow.text("name"));
+    session.hint(&(show::warnings(flow) + &deploy));
+    Ok(())
 }
 
 impl Validate {

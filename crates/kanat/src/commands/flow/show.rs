@@ -39,11 +39,10 @@ pub fn whole(flow: &Json) -> String {
 /// A draft that was created or changed.
 pub fn draft(flow: &Json) -> String {
     let name = flow.text("name");
-    let state = match flow.text("status").as_str() {
+    match flow.text("status").as_str() {
         "draft" => format!("flow {name} is a draft ({})", flow.text("id")),
         status => format!("flow {name} is changed and still {status} as version {}", flow.text("version")),
-    };
-    format!("{state}\n{}make it live with `kanat flow deploy {name}`", warnings(flow))
+    }
 }
 
 /// A flow that has just become live.
@@ -61,7 +60,8 @@ fn refusals(flow: &Json) -> String {
     flow.list("rejected").iter().map(line).collect()
 }
 
-fn warnings(flow: &Json) -> String {
+/// What a definition names that does not exist yet.
+pub fn warnings(flow: &Json) -> String {
     diagnostics("", flow.list("warnings"))
 }
 

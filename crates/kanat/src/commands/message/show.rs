@@ -39,13 +39,15 @@ pub fn list(answer: &Json, of_several: bool) -> String {
     if items.is_empty() {
         return "none".to_owned();
     }
-    let mut out = table::rows(items, columns);
-    if answer.has("pagination.nextCursor") {
-        let more = if answer.text("pagination.totalIsLeast") == "true" { "more than " } else { "" };
-        let (total, cursor) = (answer.text("pagination.total"), answer.text("pagination.nextCursor"));
-        let _ = writeln!(out, "\n{} of {more}{total}; --cursor {cursor} goes on", items.len());
-    }
-    out
+    table::rows(items, columns)
+}
+
+/// How to see what a page of messages left out, if it did.
+pub fn more(answer: &Json) -> Option<String> {
+    let cursor = answer.has("pagination.nextCursor").then(|| answer.text("pagination.nextCursor"))?;
+    let more = if answer.text("pagination.totalIsLeast") == "true" { "more than " } else { "" };
+    let (shown, total) = (answer.list("data").len(), answer.text("pagination.total"));
+    Some(format!("{shown} of {more}{total}; --cursor {cursor} goes on"))
 }
 
 /// Everything about one message.

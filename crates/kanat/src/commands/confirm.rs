@@ -1,0 +1,79 @@
+//! Consent to what cannot be undone or goes to many: it is told first, then asked for on a terminal.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+
+use crate::exit::failure;
+use crate::output;
+
+/// Flags of commands that ask before they act.
+#[derive(clap::Args, Clone, Copy)]
+pub struct Consent {
+    /// Act without asking; needed where no terminal can be asked.
+    #[arg(short, long)]
+    yes: bool,
+    /// Tell what would be done, and do nothing.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+/// Whether a command goes on after it told what it is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    Act,
+    Stop,
+}
+
+impl Consent {
+    /// Tells `what` is about to be done, and asks for consent unless `--yes` gives it. A dry run stops here.
+    ///
+    /// # Errors
+    ///
+    /// When the answer is no, and when there is neither `--yes` nor a terminal.
+    pub fn ask(self, what: &str) -> Result<Decision> {
+        if self.dry_run {
+            output::line(what)?;
+            output::hint("nothing was done: this is a dry run");
+            return Ok(Decision::Stop);
+        }
+        if self.yes {
+            return Ok(Decision::Act);
+        }
+        output::hint(what);
+        let (input, errors) = (std::io::stdin(), std::io::stderr());
+        if !input.is_terminal() || !errors.is_terminal() {
+            return Err(failure("nothing was done: there is no terminal to ask at; give --yes to go on"));
+        }
+        write!(errors.lock(), "go on? [y/N] ")?;
+        let mut answer = String::new();
+        input.lock().read_line(&mut answer).context("cannot read the answer")?;
+        if means_yes(&answer) { Ok(Decision::Act) } else { Err(failure("nothing was done")) }
+    }
+
+    /// Tells `what` would be done when this is a dry run, and goes on without a question otherwise.
+    pub fn tell(self, what: &str) -> Result<Decision> {
+        Self { yes: !self.dry_run, ..self }.ask(what)
+    }
+
+    /// Whether nothing needs to be found out that only a person would be told.
+    pub fn is_given(self) -> bool {
+        self.yes
+    }
+}
+
+fn means_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (answer, expected) in [("y\n", true), ("Yes\r\n", true), ("\n", false), ("", false), ("yep", false)] {
+            assert_eq!(means_yes(answer), expected, "{answer:?}");
+        }
+    }
+}

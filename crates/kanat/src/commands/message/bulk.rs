@@ -1,0 +1,202 @@
+//! `kanat message retry` and `replay`: single messages by their ids, and those of a flow that a filter finds.
+
+use anyhow::Result;
+use kanat_model::Timestamp;
+use serde_json::json;
+
+use super::Filter;
+use crate::client::name::{FLOW, segment};
+use crate::commands::Session;
+use crate::commands::confirm::{Consent, Decision};
+use crate::exit::usage;
+use crate::output::Json;
+
+/// Number of ids that are told before a command acts.
+const TOLD_IDS: usize = 3;
+
+/// What is done with messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Retry,
+    Replay,
+}
+
+/// Single messages, or those of a flow that a filter finds.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// Ids of messages.
+    messages: Vec<String>,
+    /// Messages of this flow that the ids or the filter name.
+    #[arg(long)]
+    flow: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl Verb {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// What will happen to messages.
+    fn announced(self) -> &'static str {
+        match self {
+            Self::Retry => "will be tried again",
+            Self::Replay => "will be sent through the whole flow again, as new messages",
+        }
+    }
+
+    /// Asks where messages go out that were delivered already.
+    fn consent(self, consent: Consent, what: &str) -> Result<Decision> {
+        match self {
+            Self::Retry => consent.tell(what),
+            Self::Replay => consent.ask(what),
+        }
+    }
+}
+
+impl Selection {
+    pub async fn send(self, session: &Session, verb: Verb) -> Result<()> {
+        match self.flow.clone() {
+            Some(flow) => self.send_many(session, verb, &flow).await,
+            None => self.send_each(session, verb).await,
+        }
+    }
+
+    async fn send_many(self, session: &Session, verb: Verb, flow: &str) -> Result<()> {
+        let mut filter = self.filter.query();
+        if filter.is_empty() && self.messages.is_empty() {
+            return Err(usage(format!(
+                "{} which messages of {flow}? give ids, --status, --since, --until or --search",
+                verb.as_str()
+            )));
+        }
+        let flow_id = session.client.id(&FLOW, flow).await?;
+        // What arrives after it was told is left alone.
+        let until = cutoff(self.filter.until.as_deref(), Timestamp::now());
+        filter.retain(|(name, _)| *name != "until");
+        filter.push(("until", until));
+        let found = match self.messages.is_empty() {
+            true => self.find(session, verb, &flow_id, &filter).await?,
+            false => told(self.messages.len(), &self.messages),
+        };
+        match verb.consent(self.consent, &format!("{found} of {flow} {}", verb.announced()))? {
+            Decision::Stop => return Ok(()),
+            Decision::Act => {}
+        }
+        let mut body = json!({ "flowId": flow_id });
+        for (name, value) in filter {
+            body[name] = value.into();
+        }
+        if !self.messages.is_empty() {
+            body["ids"] = self.messages.into();
+        }
+        let answer = session.client.post(&format!("/messages/{}", verb.as_str()), &body).await?;
+        session.print(&answer, |answer| {
+            let count = answer.text("count");
+            let messages = if count == "1" { "message" } else { "messages" };
+            format!("{} of {count} {messages}", verb.as_str())
+        })?;
+        session.hint(&format!("follow with `kanat logs --follow {flow}`"));
+        Ok(())
+    }
+
+    /// The number of messages that the filter finds, with the first of their ids. Only dead letters can be tried again.
+    async fn find(
+        &self,
+        session: &Session,
+        verb: Verb,
+        flow_id: &str,
+        filter: &[(&'static str, String)],
+    ) -> Result<String> {
+        let mut query = vec![("flowId", flow_id.to_owned()), ("limit", TOLD_IDS.to_string())];
+        query.extend_from_slice(filter);
+        if verb == Verb::Retry && self.filter.status.is_none() {
+            query.push(("status", "dead_letter".to_owned()));
+        }
+        let answer = session.client.get("/messages", &query).await?;
+        let ids: Vec<String> = answer.list("data").iter().map(|message| message.text("id")).collect();
+        Ok(told(answer.text("pagination.total").parse().unwrap_or(ids.len()), &ids))
+    }
+
+    async fn send_each(self, session: &Session, verb: Verb) -> Result<()> {
+        if self.messages.is_empty() {
+            let verb = verb.as_str();
+            return Err(usage(format!("{verb} what? name messages by their ids, or a flow with --flow and a filter")));
+        }
+        let what = format!("{} {}", told(self.messages.len(), &self.messages), verb.announced());
+        let decision = match self.messages.len() {
+            1 => self.consent.tell(&what)?,
+            _ => verb.consent(self.consent, &what)?,
+        };
+        match decision {
+            Decision::Stop => return Ok(()),
+            Decision::Act => {}
+        }
+        for id in self.messages {
+            let path = format!("/messages/{}/{}", segment(&id), verb.as_str());
+            let answer = session.client.post(&path, &json!({})).await?;
+            sent(session, verb, &id, &answer)?;
+        }
+        Ok(())
+    }
+}
+
+fn sent(session: &Session, verb: Verb, id: &str, answer: &Json) -> Result<()> {
+    let (verb, new) = (verb.as_str(), answer.text("messageId"));
+    session
+        .print(answer, |_| if new == id { format!("{verb} of {id}") } else { format!("{verb} of {id} as {new}") })?;
+    session.hint(&format!("look at it with `kanat message show {new}`"));
+    Ok(())
+}
+
+/// A number of messages, with the first of their ids.
+pub fn told(total: usize, ids: &[String]) -> String {
+    let first = ids.iter().take(TOLD_IDS).cloned().collect::<Vec<_>>().join(", ");
+    match total {
+        0 => "no message".to_owned(),
+        1 => format!("1 message ({first})"),
+        _ if total > ids.len().min(TOLD_IDS) => format!("{total} messages ({first}, ...)"),
+        _ => format!("{total} messages ({first})"),
+    }
+}
+
+/// The earlier of the caller's bound and `now`. A bound that cannot be read goes to the service, which says why.
+fn cutoff(until: Option<&str>, now: Timestamp) -> String {
+    match until {
+        None => now.to_string(),
+        Some(text) => match Timestamp::parse(text) {
+            Some(bound) if bound > now => now.to_string(),
+            Some(_) | None => text.to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_will_be_hit_is_told_with_three_ids() {
+        let ids = ["a", "b", "c", "d"].map(str::to_owned);
+        assert_eq!(told(0, &[]), "no message");
+        assert_eq!(told(1, &ids[..1]), "1 message (a)");
+        assert_eq!(told(3, &ids[..3]), "3 messages (a, b, c)");
+        assert_eq!(told(4, &ids), "4 messages (a, b, c, ...)");
+        assert_eq!(told(20_090, &ids[..3]), "20090 messages (a, b, c, ...)");
+    }
+
+    #[test]
+    fn nothing_that_arrives_later_is_hit() {
+        let now = Timestamp::parse("2026-05-01T00:00:00Z").unwrap();
+        assert_eq!(cutoff(None, now), "2026-05-01T00:00:00.000Z");
+        assert_eq!(cutoff(Some("2027-01-01T00:00:00Z"), now), "2026-05-01T00:00:00.000Z");
+        assert_eq!(cutoff(Some("2026-01-01"), now), "2026-01-01");
+        assert_eq!(cutoff(Some("soon"), now), "soon");
+    }
+}
