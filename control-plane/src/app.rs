@@ -1,5 +1,6 @@
 //! Use-cases by resource: the order of checks and effects of each call. What they know of the wire is nothing.
 
+pub mod account;
 pub mod adapter;
 pub mod api_key;
 pub mod batch_job;

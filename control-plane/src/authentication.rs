@@ -21,6 +21,7 @@ use kanat_telemetry::metrics;
 use tonic::body::Body;
 use tower::Service;
 
+use crate::app::environment::unknown;
 use crate::app::{App, Caller};
 use crate::grpc::status;
 use lasting::Credentials;
@@ -141,7 +142,7 @@ async fn environment_of(
         Some(found) if bound.is_some_and(|bound| *bound != found.id) => Err(denied()),
         Some(found) => Ok(found),
         None if bound.is_some() => Err(denied()),
-        None => Err(Error::not_found("environment", wanted.unwrap_or("default"))),
+        None => Err(unknown(db, &key.account_id, wanted.unwrap_or("default")).await?),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The public API as tonic services: thin methods that turn messages into use-cases and back. A resource has its
 //! methods in `grpc/<resource>.rs` and its conversions in `grpc/<resource>/convert.rs`.
 
+mod account;
 mod adapter;
 mod api_key;
 mod batch_job;
@@ -20,6 +21,7 @@ pub mod status;
 use std::sync::Arc;
 
 use kanat_proto::FILE_DESCRIPTOR_SET;
+use kanat_proto::v1::account_service_server::AccountServiceServer;
 use kanat_proto::v1::adapter_service_server::AdapterServiceServer;
 use kanat_proto::v1::api_key_service_server::ApiKeyServiceServer;
 use kanat_proto::v1::batch_job_service_server::BatchJobServiceServer;
@@ -70,6 +72,7 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         )*};
     }
     serve!(
+        AccountServiceServer,
         AdapterServiceServer,
         ApiKeyServiceServer,
         BatchJobServiceServer,

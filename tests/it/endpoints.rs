@@ -10,6 +10,7 @@ use crate::webhook::passthrough;
 
 /// The file under `tests/it/` that tests each gRPC method over REST.
 const TESTS: &[(&str, &str)] = &[
+    ("AccountService/GetMe", "account.rs"),
     ("AdapterService/CreateAdapter", "adapter/create.rs"),
     ("AdapterService/DeleteAdapter", "adapter/delete.rs"),
     ("AdapterService/GetAdapter", "adapter/get.rs"),

@@ -12,6 +12,9 @@ async fn the_first_start_makes_three() {
     assert_eq!(names, ["development", "staging", "production"]);
     let unknown = app.api.with_header("x-environment", "nowhere").get("/api/v1/flows").await;
     assert!(unknown.status == 404 || unknown.status == 400, "{}", unknown.text);
+    let near = app.api.with_header("x-environment", "prodction").get("/api/v1/flows").await;
+    assert!(near.text.contains("did you mean \\\"production\\\""), "{}", near.text);
+    near.expect_error(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod account;
 mod adapter;
 mod api_key;
 mod batch_job;

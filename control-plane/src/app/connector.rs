@@ -12,7 +12,7 @@ use std::time::Duration;
 use kanat_catalog::{Action, Entry, Instance, MASK};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{Page, Paged};
-use kanat_model::{Error, Timestamp, search};
+use kanat_model::{Code, Error, Timestamp, nearest, search};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::connector_health::{self, ConnectorHealth};
@@ -68,7 +68,10 @@ pub fn catalog(category: Option<&str>, search: &str) -> Result<Vec<&'static Entr
 
 /// One entry of the catalog.
 pub fn catalog_entry(id: &str) -> Result<&'static Entry, Error> {
-    kanat_catalog::entry(id).ok_or_else(|| Error::not_found("catalog entry", id))
+    kanat_catalog::entry(id).ok_or_else(|| {
+        let near = nearest::suggestion(id, kanat_catalog::entries().iter().map(|entry| entry.id.as_str()));
+        Error::new(Code::NotFound, format!("catalog entry {id:?} does not exist{near}"))
+    })
 }
 
 /// One action of an entry.

@@ -1,7 +1,8 @@
 //! Use-cases of environments. What nodes have to know of one is published in it.
 
 use kanat_auth::Sealer;
-use kanat_model::id::EnvironmentId;
+use kanat_flow::nearest;
+use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
@@ -120,7 +121,17 @@ pub async fn publish_all(store: &Store, sealer: &Sealer) -> Result<(), Error> {
 
 async fn existing(db: &mut Db, caller: &Caller, id_or_name: &str) -> Result<Environment, Error> {
     let found = environment::find(db, &caller.account_id, id_or_name).await?;
-    found.ok_or_else(|| Error::not_found("environment", id_or_name))
+    match found {
+        Some(found) => Ok(found),
+        None => Err(unknown(db, &caller.account_id, id_or_name).await?),
+    }
+}
+
+/// Returns the error for an environment that does not exist, with the nearest name of those that do.
+pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<Error, Error> {
+    let all = environment::list(db, account, Page::new(Some(500), None)).await?;
+    let near = nearest::suggestion(wanted, all.items.iter().map(|environment| environment.name.as_str()));
+    Ok(Error::new(Code::NotFound, format!("environment {wanted:?} does not exist{near}")))
 }
 
 async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<(), Error> {

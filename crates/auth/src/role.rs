@@ -24,6 +24,21 @@ pub enum Permission {
     Billing,
 }
 
+impl Permission {
+    /// All permissions, from reading to the end of the account.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Admin, Self::Billing];
+
+    /// Returns the permission's name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+            Self::Billing => "billing",
+        }
+    }
+}
+
 impl Role {
     pub const ALL: [Self; 4] = [Self::Owner, Self::Admin, Self::Editor, Self::Viewer];
 

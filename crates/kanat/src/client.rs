@@ -36,8 +36,15 @@ pub struct Refusal {
     pub status: u16,
     /// The canonical code, such as `NOT_FOUND`.
     pub code: String,
+    /// Field and message of each thing that is wrong.
+    pub details: Vec<(String, String)>,
     text: String,
 }
+
+/// A fault in a file that is read while it is sent.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadInput(pub String);
 
 impl Client {
     /// Takes what `connection` names, and the rest from `kanat login`.
@@ -61,9 +68,29 @@ impl Client {
         &self.url
     }
 
+    /// Whether requests carry an API key.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Json> {
         let request = self.request(Method::GET, path).query(query).timeout(TIMEOUT);
         json(&self.text(request).await?)
+    }
+
+    /// Returns every item of the list at `path`, page after page.
+    pub async fn all(&self, path: &str, query: &[(&str, String)]) -> Result<Vec<Json>> {
+        const PAGE: usize = 500;
+        let mut items = Vec::new();
+        loop {
+            let page = [("limit", PAGE.to_string()), ("offset", items.len().to_string())];
+            let answer = self.get(path, &[query, &page[..]].concat()).await?;
+            let found = answer.list("data");
+            items.extend_from_slice(found);
+            if found.len() < PAGE {
+                return Ok(items);
+            }
+        }
     }
 
     /// Gives an answer that is no JSON, such as CSV.
@@ -145,6 +172,9 @@ impl Client {
         let mut cause: &dyn std::error::Error = error;
         while let Some(source) = cause.source() {
             cause = source;
+            if let Some(input) = cause.downcast_ref::<BadInput>() {
+                return crate::exit::usage(input.to_string());
+            }
         }
         anyhow::anyhow!(
             "cannot reach {}: {cause}\nstart the service with `kanat up`, or name another with --url",
@@ -178,8 +208,9 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
         text = format!("the service answered {status}");
     }
     let told = text.clone();
-    for detail in answer.list("details") {
-        let (field, message) = (detail.text("field"), detail.text("message"));
+    let details: Vec<(String, String)> =
+        answer.list("details").iter().map(|detail| (detail.text("field"), detail.text("message"))).collect();
+    for (field, message) in details.clone() {
         let line = if field.is_empty() { message } else { format!("{field}: {message}") };
         // What is wrong in one place alone is the whole error.
         if !told.contains(&line) {
@@ -197,7 +228,7 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     if status >= 500 && answer.has("requestId") {
         text.push_str(&format!("\nrequest id: {}", answer.text("requestId")));
     }
-    Refusal { status, code: answer.text("code"), text }
+    Refusal { status, code: answer.text("code"), details, text }
 }
 
 /// Of the management API.

@@ -7,16 +7,21 @@ mod batch;
 mod completion;
 mod confirm;
 mod connector;
+mod environment;
 mod flow;
 mod input;
 mod key;
 mod login;
+mod logout;
 mod logs;
 mod lookup;
 mod message;
+mod node;
+mod program;
 mod schedule;
 mod since;
 mod version;
+mod whoami;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -26,6 +31,7 @@ use crate::client::Client;
 use crate::client::name::{Noun, segment};
 use crate::commands::confirm::{Consent, Decision};
 use crate::output::{self, Format, Json, table};
+pub use completion::answer_shell;
 pub use message::show::trace;
 
 /// What a client can ask for.
@@ -33,6 +39,10 @@ pub use message::show::trace;
 pub enum Command {
     /// Remember the service's address and an API key.
     Login(login::Login),
+    /// Forget the address and the API key of `kanat login`.
+    Logout(logout::Logout),
+    /// Show the service that commands speak to, and as whom.
+    Whoami(whoami::Whoami),
     /// Create, test, deploy and run flows.
     #[command(subcommand)]
     Flow(flow::Command),
@@ -59,15 +69,23 @@ pub enum Command {
     /// What opens a published API to its consumers.
     #[command(subcommand)]
     Key(key::Command),
-    /// Account API keys, which open the service to those who manage it.
-    #[command(subcommand)]
-    ApiKey(api_key::Command),
-    /// Versions of published APIs.
-    #[command(subcommand)]
-    Version(version::Command),
+    /// Versions of published APIs; alone, the version of this program.
+    Version {
+        #[command(subcommand)]
+        command: Option<version::Command>,
+    },
     /// JavaScript that reshapes payloads.
     #[command(subcommand)]
     Adapter(adapter::Command),
+    /// Keys of the account, which open the management API.
+    #[command(subcommand)]
+    ApiKey(api_key::Command),
+    /// Places in which flows, tables and connectors live, apart from each other.
+    #[command(subcommand, visible_alias = "env")]
+    Environment(environment::Command),
+    /// Data-plane nodes.
+    #[command(subcommand)]
+    Node(node::Command),
     /// Print a completion script for a shell.
     Completion(completion::Completion),
 }
@@ -78,6 +96,12 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
     match command {
         Command::Completion(completion) => completion.run(),
         Command::Login(login) => login.run(connection).await,
+        Command::Logout(logout) => logout.run(),
+        Command::Version { command: None } => program::print(format),
+        Command::Whoami(whoami) => whoami.run(&session(connection)?).await,
+        Command::ApiKey(command) => command.run(&session(connection)?).await,
+        Command::Environment(command) => command.run(&session(connection)?).await,
+        Command::Node(command) => command.run(&session(connection)?).await,
         Command::Flow(command) => command.run(&session(connection)?).await,
         Command::Logs(logs) => logs.run(&session(connection)?).await,
         Command::Message(command) => command.run(&session(connection)?).await,
@@ -87,8 +111,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
         Command::Connector(command) => command.run(&session(connection)?).await,
         Command::Api(command) => command.run(&session(connection)?).await,
         Command::Key(command) => command.run(&session(connection)?).await,
-        Command::ApiKey(command) => command.run().await,
-        Command::Version(command) => command.run(&session(connection)?).await,
+        Command::Version { command: Some(command) } => command.run(&session(connection)?).await,
         Command::Adapter(command) => command.run(&session(connection)?).await,
     }
 }

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     if arguments.next().as_deref() == Some(kanat_script::worker::COMMAND) {
         return kanat_script::worker::main(arguments);
     }
+    commands::answer_shell();
     let cli = cli::Cli::parse();
     if cli.command.serves() {
         allocator::give_back_soon();

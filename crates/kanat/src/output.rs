@@ -1,6 +1,8 @@
 //! What client commands print: tables for people, JSON and YAML for programs. Digits and key order stay as they came.
 
+pub mod excerpt;
 pub mod json;
+pub mod progress;
 pub mod table;
 pub mod yaml;
 

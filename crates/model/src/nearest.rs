@@ -1,6 +1,6 @@
 //! The name that was probably meant.
 
-/// The known name nearest to `name`, when it is near enough to be a slip: at most a third of its letters differ.
+/// Returns the known name nearest to `name`, when it is near enough to be a slip: at most a third of its letters differ.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let name: Vec<char> = name.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
     let allowed = (name.len() / 3).max(1);
@@ -12,7 +12,7 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "x"`, or nothing when no known name is near.
+/// Returns `; did you mean "x"` for the nearest known name, or an empty text.
 pub fn suggestion<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(name, known).map(|near| format!("; did you mean {near:?}")).unwrap_or_default()
 }

@@ -23,5 +23,15 @@ async fn a_job_is_started_from_a_file_and_followed() {
     let errors = cli.run(&["batch", "errors", id]).await.expect();
     assert!(errors.contains("mapping") && errors.contains("msg_"), "{errors}");
     assert!(cli.run(&["batch", "list", "--flow", "import"]).await.expect().contains(id));
+    for (file, records) in [("more.csv", "n,who\n4,a\n5,\"b, c\"\n"), ("more.ndjson", "{\"n\": 6}\n\n{\"n\": 7}\n")] {
+        cli.file(file, records);
+        let waited = cli.run(&["batch", "start", "import", "--data", file, "--wait"]).await.expect();
+        assert!(waited.contains("is completed: 2 of 2 succeeded, 0 failed"), "{waited}");
+    }
+    let failed = cli.run(&["batch", "start", "import", "--data", "records.json", "--wait"]).await.fails(1);
+    assert!(failed.contains("kanat batch errors bat_"), "{failed}");
+    cli.file("wrong.csv", "n,who\n4\n");
+    let refused = cli.run(&["batch", "start", "import", "--data", "wrong.csv"]).await.fails(2);
+    assert!(refused.contains("wrong.csv") && refused.contains("line: 2"), "{refused}");
     assert!(cli.run(&["batch", "retry", id]).await.expect().contains("is started with 1 records"));
 }

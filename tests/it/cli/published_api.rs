@@ -46,6 +46,15 @@ async fn an_api_is_published_and_called_from_the_shell() {
     assert!(cli.run(&["version", "list", "quotes"]).await.expect().contains("retired"));
     assert!(cli.run(&["api", "show", "quotes"]).await.expect().contains("2099-12-31"));
     assert!(cli.run(&["api", "document", "quotes"]).await.expect().contains("\"openapi\": \"3.1.0\""));
+    let update = ["api", "update", "quotes", "--deadline", "5s", "--on-timeout", "discard", "--response-status", "201"];
+    let cors = ["--cors-origin", "https://shop.example", "-o", "json"];
+    let updated = cli.run(&[&update[..], &cors[..]].concat()).await.json();
+    assert_eq!((&updated["deadline"], &updated["onTimeout"]), (&"5s".into(), &"discard".into()));
+    assert_eq!(
+        (&updated["responseStatus"], &updated["cors"]["origins"][0]),
+        (&201.into(), &"https://shop.example".into())
+    );
+    assert!(cli.run(&["api", "update", "quotes"]).await.fails(2).contains("--help"));
     cli.run(&["api", "delete", "quotes", "--yes"]).await.expect();
     assert!(cli.run(&["api", "show", "quotes"]).await.fails(1).contains("kanat api list"));
 }

@@ -33,6 +33,16 @@ pub fn save(credentials: &Credentials) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Removes what was saved; gives the path of the file that was there.
+pub fn forget() -> Result<Option<PathBuf>> {
+    let Some(path) = path() else { return Ok(None) };
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(Some(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot remove {}", path.display())),
+    }
+}
+
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;

@@ -1,6 +1,7 @@
 //! Things by the names that people know them by: commands take an id or a name, the API takes ids.
 
 use anyhow::Result;
+use kanat_flow::nearest;
 
 use super::Client;
 use crate::exit::failure;
@@ -24,11 +25,30 @@ pub const ADAPTER: Noun = Noun { name: "adapter", path: "/adapters", prefix: "ad
 pub const INSTANCE: Noun =
     Noun { name: "connector instance", path: "/connectors/instances", prefix: "ci_", list: "kanat connector list" };
 
+pub const ENVIRONMENT: Noun =
+    Noun { name: "environment", path: "/environments", prefix: "env_", list: "kanat environment list" };
+
 impl Client {
     /// The id of the thing that `text` names.
     pub async fn id(&self, noun: &Noun, text: &str) -> Result<String> {
+        if let Some(id) = self.find(noun, text).await? {
+            return Ok(id);
+        }
+        let near = self.near(noun, text).await;
+        Err(failure(format!("no {} is called {text:?}{near}\n`{}` shows those there are", noun.name, noun.list)))
+    }
+
+    /// The nearest name, as a question; nothing when no name is near, or the names cannot be had.
+    async fn near(&self, noun: &Noun, text: &str) -> String {
+        let Ok(answer) = self.get(noun.path, &[("limit", "500".to_owned())]).await else { return String::new() };
+        let names: Vec<String> = answer.list("data").iter().map(|item| item.text("name")).collect();
+        nearest::suggestion(text, names.iter().map(String::as_str))
+    }
+
+    /// The id of the thing that `text` names, if it exists; an id is taken as it is.
+    pub async fn find(&self, noun: &Noun, text: &str) -> Result<Option<String>> {
         if text.starts_with(noun.prefix) {
-            return Ok(text.to_owned());
+            return Ok(Some(text.to_owned()));
         }
         const PAGE: usize = 500;
         let mut offset = 0;
@@ -37,13 +57,10 @@ impl Client {
             let answer = self.get(noun.path, &query).await?;
             let items = answer.list("data");
             if let Some(item) = items.iter().find(|item| item.text("name") == text) {
-                return Ok(item.text("id"));
+                return Ok(Some(item.text("id")));
             }
             if items.len() < PAGE {
-                return Err(failure(format!(
-                    "no {} is called {text:?}\n`{}` shows those there are",
-                    noun.name, noun.list
-                )));
+                return Ok(None);
             }
             offset += PAGE;
         }

@@ -1,5 +1,7 @@
 //! `kanat api`: flows as endpoints that consumers call.
 
+mod update;
+
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -31,6 +33,9 @@ pub enum Command {
     },
     /// Show one published API with its versions.
     Show { api: String },
+    /// Change fields of a published API; the others stay as they are. Flow, schemas and answer are those of the current
+    /// version.
+    Update(Box<update::Update>),
     /// Print the OpenAPI document of a published API.
     Document { api: String },
     /// Call a published API, as its consumers do.
@@ -158,6 +163,7 @@ impl Command {
                 let answer = client.get(&client.path(&API, &api).await?, &[]).await?;
                 session.print(&answer, whole)
             }
+            Self::Update(update) => update.run(session).await,
             Self::Document { api } => {
                 let path = client.path(&API, &api).await?;
                 let document = client.get(&format!("{path}/openapi.json"), &[]).await?;

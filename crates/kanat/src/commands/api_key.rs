@@ -1,22 +1,53 @@
-//! `kanat api-key`: what opens the service to those who manage it.
+//! `kanat api-key`: the keys of one's own account, which open the management API.
 
-use std::path::{Path, PathBuf};
+mod reset;
 
-use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+use anyhow::Result;
 use clap::Subcommand;
-use kanat_control_plane::bootstrap;
-use kanat_store::Store;
+use serde_json::json;
 
-use crate::exit::usage;
-use crate::output;
-use crate::process::folder::Folder;
+use super::confirm::{Consent, Decision};
+use super::{Page, Session};
+use crate::client::Client;
+use crate::client::name::segment;
+use crate::exit::failure;
+use crate::output::Json;
+use crate::output::table::Column;
 
-/// The configuration store in a data folder.
-const STORE: &str = "config.db";
+const PATH: &str = "/api-keys";
 
-/// Operations on account API keys.
+/// What the ids of API keys begin with.
+const PREFIX: &str = "key_";
+
+/// What can be done with API keys. A key is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Make a key; it shows here and nowhere else.
+    Create {
+        name: String,
+        /// `owner`, `admin`, `editor` or `viewer`.
+        #[arg(long, default_value = "editor")]
+        role: String,
+        /// The only environment that the key opens, by id or name [default: all].
+        #[arg(long)]
+        environment: Option<String>,
+        /// Instant at which the key ends, ISO 8601 [default: never].
+        #[arg(long)]
+        expires: Option<String>,
+    },
+    /// List the keys of the account.
+    List {
+        #[command(flatten)]
+        page: Page,
+    },
+    /// End a key at once and for good.
+    Revoke {
+        key: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
     /// Make a new owner key while the service is stopped, in the place of the first start's, which is revoked.
     Reset {
         /// Data folder of the service.
@@ -25,33 +56,58 @@ pub enum Command {
     },
 }
 
+const COLUMNS: [Column; 7] = [
+    ("NAME", "name"),
+    ("ROLE", "role"),
+    ("KEY", "prefix"),
+    ("ENVIRONMENT", "environmentId"),
+    ("LAST USED", "lastUsedAt"),
+    ("EXPIRES", "expiresAt"),
+    ("ID", "id"),
+];
+
 impl Command {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A folder that holds no configuration, or that a service uses.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        let client = &session.client;
         match self {
-            Self::Reset { data_dir } => reset(&data_dir).await,
+            Self::Create { name, role, environment, expires } => {
+                let body = json!({
+                    "name": name, "role": role, "environmentId": environment, "expiresAt": expires,
+                });
+                let answer = client.post(PATH, &body).await?;
+                session.print(&answer, |key| key.text("key"))?;
+                session.hint("this is the only time that the key shows: keep it now");
+                Ok(())
+            }
+            Self::List { page } => session.list(&client.get(PATH, &page.query()).await?, &COLUMNS),
+            Self::Reset { data_dir } => reset::run(&data_dir).await,
+            Self::Revoke { key, consent } => {
+                let found = one(client, &key).await?;
+                let (id, used) = (found.text("id"), found.text("lastUsedAt"));
+                let used = if used.is_empty() { "never".to_owned() } else { used };
+                let what = format!("API key {} ({id}, {}, last used: {used})", found.text("name"), found.text("role"));
+                if consent.ask(&format!("{what} will end at once and for good"))? == Decision::Act {
+                    client.delete(&format!("{PATH}/{}", segment(&id))).await?;
+                    session.done(&format!("API key {key} is revoked"))?;
+                }
+                Ok(())
+            }
         }
     }
 }
 
-async fn reset(data_dir: &Path) -> Result<()> {
-    let file = data_dir.join(STORE);
-    if !file.is_file() {
-        return Err(usage(format!("there is no {STORE} in {}: no service keeps its keys there", data_dir.display())));
+/// The key of that id or name. Names need not be unique.
+async fn one(client: &Client, text: &str) -> Result<Json> {
+    let keys = client.all(PATH, &[]).await?;
+    let by = if text.starts_with(PREFIX) { "id" } else { "name" };
+    let mut found: Vec<&Json> = keys.iter().filter(|key| key.text(by) == text).collect();
+    match (found.pop(), found.len()) {
+        (Some(key), 0) => Ok(key.clone()),
+        (Some(_), _) => Err(failure(format!("several API keys are called {text:?}: name one by its id"))),
+        (None, _) => {
+            let names = keys.iter().map(|key| key.text("name")).collect::<Vec<_>>();
+            let near = kanat_model::nearest::suggestion(text, names.iter().map(String::as_str));
+            Err(failure(format!("no API key is called {text:?}{near}\n`kanat api-key list` shows those there are")))
+        }
     }
-    let _folder = Folder::take(data_dir)?;
-    let store = Store::open(&format!("sqlite:{}", file.display())).await;
-    let store = store.with_context(|| format!("cannot open {}", file.display()))?;
-    let reset = bootstrap::reset_owner_key(&store).await;
-    store.close().await;
-    let reset = reset.with_context(|| format!("cannot make a new owner key in {}", file.display()))?;
-    match reset.revoked {
-        Some(prefix) => eprintln!("the former owner key, {prefix}..., is revoked"),
-        None => eprintln!("the former owner key was revoked before"),
-    }
-    eprintln!("the new owner key is shown this once; start the service, then log in with: kanat login --api-key <key>");
-    output::line(reset.key.expose())
 }

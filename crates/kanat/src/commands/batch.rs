@@ -1,12 +1,18 @@
 //! `kanat batch`: one message for each of many records.
 
+mod records;
+
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Page, Session, given, input};
+use super::{Page, Session, given};
 use crate::client::name::{FLOW, segment};
+use crate::exit::failure;
 use crate::output::Json;
+use crate::output::progress::Progress;
 use crate::output::table::{self, Column};
 
 const PATH: &str = "/batch-jobs";
@@ -18,12 +24,18 @@ pub enum Command {
     Start {
         /// Name or id of the flow.
         flow: String,
-        /// A JSON list of objects; `-` is standard input.
+        /// File with the records; `-` is standard input.
         #[arg(long, value_name = "FILE")]
         data: String,
+        /// How the records are written [default: by the end of the file's name, else json].
+        #[arg(long, value_enum)]
+        format: Option<records::Format>,
         /// Records at the same time.
         #[arg(long)]
         concurrency: Option<u32>,
+        /// Stay until every record is done; the exit code is 1 when one failed.
+        #[arg(long)]
+        wait: bool,
     },
     /// Show how far a job is.
     Status { id: String },
@@ -63,12 +75,14 @@ impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         let client = &session.client;
         match self {
-            Self::Start { flow, data, concurrency } => {
+            Self::Start { flow, data, format, concurrency, wait } => {
                 let flow_id = client.id(&FLOW, &flow).await?;
                 let concurrency = concurrency.map(|number| format!(",\"concurrency\":{number}")).unwrap_or_default();
                 let before = format!("{{\"flowId\":{}{concurrency},\"records\":", json!(flow_id));
-                let body = input::stream(&data, before, "}".to_owned()).await?;
-                started(session, &client.post_stream(PATH, body).await?)
+                let format = format.unwrap_or_else(|| records::Format::of(&data));
+                let body = format.body(&data, before, "}".to_owned()).await?;
+                let job = client.post_stream(PATH, body).await?;
+                if wait { ended(session, job).await } else { started(session, &job) }
             }
             Self::Status { id } => {
                 let answer = client.get(&path(&id, ""), &[]).await?;
@@ -100,6 +114,37 @@ impl Command {
 
 fn path(id: &str, rest: &str) -> String {
     format!("{PATH}/{}{rest}", segment(id))
+}
+
+/// How often a job is asked how far it is.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Waits until every record of a job is done, and prints how it ended.
+async fn ended(session: &Session, mut job: Json) -> Result<()> {
+    let id = job.text("id");
+    session
+        .hint(&format!("{id} is started with {} records; it goes on when this command is stopped", job.text("total")));
+    let progress = Progress::new();
+    while matches!(job.text("status").as_str(), "queued" | "running") {
+        let number = |path| job.text(path).parse().unwrap_or(0);
+        let note = match number("failed") {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
+        progress.show(number("processed"), number("total"), &note);
+        tokio::time::sleep(PAUSE).await;
+        job = session.client.get(&path(&id, ""), &[]).await?;
+    }
+    drop(progress);
+    let (status, failed) = (job.text("status"), job.text("failed"));
+    session.print(&job, |job| {
+        format!("{id} is {status}: {} of {} succeeded, {failed} failed", job.text("succeeded"), job.text("total"))
+    })?;
+    match status.as_str() {
+        "completed" => Ok(()),
+        "completed_with_errors" => Err(failure(format!("{failed} records failed\nsee `kanat batch errors {id}`"))),
+        _ => Err(failure(format!("{id} is {status}"))),
+    }
 }
 
 fn started(session: &Session, job: &Json) -> Result<()> {

@@ -1,6 +1,8 @@
 //! `kanat flow`: definitions, versions and what runs.
 
+mod apply;
 mod definition;
+mod diagnostics;
 mod show;
 
 use anyhow::Result;
@@ -20,6 +22,8 @@ pub enum Command {
     Create(definition::Create),
     /// Replace the definition of a flow; what runs stays as it is until the next deploy.
     Update(definition::Update),
+    /// Create or update flows of YAML definitions, and deploy those that are not paused.
+    Apply(apply::Apply),
     /// Check a YAML definition without keeping it.
     Validate(definition::Validate),
     /// List the flows of the environment.
@@ -63,6 +67,13 @@ pub enum Command {
     },
     /// Deploy an earlier version again, as a new one.
     Rollback { flow: String, version: u32 },
+    /// Make a new webhook address.
+    RotateWebhookToken {
+        flow: String,
+        /// How long the old address is taken beside the new one, such as `24h` [default: not at all].
+        #[arg(long)]
+        grace: Option<String>,
+    },
     /// Take a flow out of service; its messages stay readable.
     Delete {
         flow: String,
@@ -76,6 +87,7 @@ impl Command {
         match self {
             Self::Create(create) => create.run(session).await,
             Self::Update(update) => update.run(session).await,
+            Self::Apply(apply) => apply.run(session).await,
             Self::Validate(validate) => validate.run(session).await,
             Self::Test(test) => test.run(session).await,
             Self::List { status, search, page } => {
@@ -90,7 +102,10 @@ impl Command {
             Self::Deploy { flow, summary } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let body = summary.map_or(json!({}), |summary| json!({ "changeSummary": summary }));
-                session.print(&session.client.post(&format!("{path}/deploy"), &body).await?, show::deployed)
+                match session.client.post(&format!("{path}/deploy"), &body).await {
+                    Ok(flow) => session.print(&flow, show::deployed),
+                    Err(error) => Err(diagnostics::explain_stored(session, &path, error).await),
+                }
             }
             Self::Pause { flow } => change(session, &flow, "pause").await,
             Self::Resume { flow } => change(session, &flow, "resume").await,
@@ -104,6 +119,17 @@ impl Command {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let body = json!({ "versionNumber": version });
                 session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
+            }
+            Self::RotateWebhookToken { flow, grace } => {
+                let path = session.client.path(&FLOW, &flow).await?;
+                let body = json!({ "gracePeriod": grace });
+                let answer = session.client.post(&format!("{path}/rotate-webhook-token"), &body).await?;
+                session.print(&answer, |flow| flow.text("webhookUrl"))?;
+                session.hint(&match grace {
+                    Some(grace) => format!("the former address is taken for another {grace}"),
+                    None => "the former address is taken no more".to_owned(),
+                });
+                Ok(())
             }
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
         }

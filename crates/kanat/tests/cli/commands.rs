@@ -1,6 +1,6 @@
 //! The client commands, each against a running service.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Stdio;
 
 use crate::service::{KEY, Service, example, text};
@@ -136,7 +136,134 @@ fn a_definition_from_standard_input_is_told_where_it_is_wrong() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stdout);
-    assert!(said.starts_with("standard input:3:12: error: ") && said.contains("webhook"), "{said}");
+    assert!(said.starts_with("error: ") && said.contains("webhook"), "{said}");
+    assert!(said.contains("--> standard input:3:12") && said.contains("\n3 |   trigger: webhok\n"), "{said}");
+    assert!(said.contains("^^^^^^ source.trigger"), "{said}");
+    assert!(text(&output.stderr).contains("error: standard input has "), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_definition_is_checked_without_a_service() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let validate = |text: &str| {
+        std::fs::write(folder.path().join("a.yaml"), text).unwrap();
+        let mut command = crate::service::kanat();
+        command.args(["flow", "validate", "a.yaml"]).env("HOME", folder.path()).env_remove("XDG_CONFIG_HOME");
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    let good = validate(&std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap());
+    assert_eq!(text(&good.stdout), "a.yaml is valid\n", "{}", text(&good.stderr));
+    assert!(text(&good.stderr).contains("are not checked: no API key"), "{}", text(&good.stderr));
+    let wrong = validate("flow: x\nsource:\n  trigger: webhok\n");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stdout).contains("--> a.yaml:3:12"), "{}", text(&wrong.stdout));
+}
+
+#[test]
+fn a_wrong_definition_is_shown_in_one_form_wherever_it_is_given() {
+    let service = Service::start();
+    let good = std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap();
+    let file = service.file("good.yaml", &good);
+    service.run(&["flow", "create", &file]);
+    service.file("wrong.yaml", &good.replacen("trigger: manual", "trigger: manuel", 1));
+    for command in [&["flow", "create", "wrong.yaml"][..], &["flow", "update", "stock-count", "wrong.yaml"]] {
+        let (code, said) = service.fail(command);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("--> wrong.yaml:") && said.contains("^^^^^^"), "{said}");
+        assert!(said.contains("did you mean") && said.ends_with("error: wrong.yaml has 1 error\n"), "{said}");
+    }
+    let (_, said) = service.fail(&["flow", "deploy", "stock-count"]);
+    assert!(said.contains("--> flow stock-count:") && said.contains("connector instance"), "{said}");
+}
+
+#[test]
+fn definitions_of_a_folder_are_applied() {
+    let service = Service::start();
+    service.run(&["connector", "create", "http", "erp", "--set", "base_url=http://127.0.0.1:9"]);
+    let good = std::fs::read_to_string(example("flows/stock-count.yaml")).unwrap();
+    std::fs::create_dir(service.folder.path().join("flows")).unwrap();
+    service.file("flows/a.yaml", &good);
+    service.file("flows/b.yml", &good.replacen("stock-count", "stock-again", 1));
+    service.file("flows/notes.txt", "no definition");
+    let applied = service.run(&["flow", "apply", "flows"]);
+    assert_eq!(applied.lines().count(), 2, "{applied}");
+    assert!(applied.starts_with("flow stock-count is created (active, version 1)\n"), "{applied}");
+    service.file("flows/a.yaml", &format!("{good}# changed\n"));
+    service.file("flows/b.yml", "flow: [");
+    let (code, said) = service.fail(&["flow", "apply", "flows"]);
+    assert!(code == Some(1) && said.contains("nothing was applied") && said.contains("flows/b.yml:1"), "{said}");
+    let applied = service.run(&["flow", "apply", "flows/a.yaml"]);
+    assert_eq!(applied, "flow stock-count is updated (active, version 2)\n");
+}
+
+#[test]
+fn keys_environments_and_nodes_are_managed() {
+    let service = Service::start();
+    let key = service.run(&["api-key", "create", "ci", "--role", "viewer", "--environment", "staging"]);
+    assert!(key.starts_with("kanat_ak_") && key.lines().count() == 1, "{key}");
+    let who = service.run(&["whoami", "--api-key", key.trim()]);
+    assert!(who.contains(&service.url) && who.contains("viewer") && who.contains("staging"), "{who}");
+    assert!(service.run(&["api-key", "list"]).contains("ci"));
+    let (code, said) = service.fail(&["api-key", "revoke", "ci"]);
+    assert!(code == Some(1) && said.contains("viewer") && said.contains("--yes"), "{said}");
+    service.run(&["api-key", "revoke", "ci", "--yes"]);
+    service.fail(&["whoami", "--api-key", key.trim()]);
+    let (_, said) = service.fail(&["api-key", "revoke", "c1", "--yes"]);
+    assert!(said.contains("kanat api-key list"), "{said}");
+
+    assert!(service.run(&["env", "create", "canary"]).starts_with("environment canary is created"));
+    service.run(&["environment", "update", "canary", "--base-url", "https://canary.example.com"]);
+    assert!(service.run(&["env", "list"]).contains("https://canary.example.com"));
+    let (code, said) = service.fail(&["--env", "canari", "flow", "list"]);
+    assert!(code == Some(1) && said.contains("did you mean \"canary\""), "{said}");
+    assert!(service.run(&["node", "list"]).contains(env!("CARGO_PKG_VERSION")));
+    let version = service.run(&["version"]);
+    assert!(version.starts_with(concat!("kanat ", env!("CARGO_PKG_VERSION"), " (")), "{version}");
+}
+
+#[test]
+fn a_slip_in_a_name_is_answered_with_the_nearest() {
+    let service = Service::start();
+    service.run(&["flow", "create", &example("flows/stock-count.yaml")]);
+    let (_, said) = service.fail(&["flow", "show", "stok-count"]);
+    assert!(said.contains("did you mean \"stock-count\""), "{said}");
+    let (_, said) = service.fail(&["connector", "catalog", "slak"]);
+    assert!(said.contains("did you mean \"slack\""), "{said}");
+}
+
+#[test]
+fn a_shell_is_told_the_names_of_flows() {
+    let service = Service::start();
+    service.run(&["flow", "create", &example("flows/stock-count.yaml")]);
+    assert!(service.run(&["completion", "bash"]).contains("COMPLETE"));
+    let mut command = service.command(&["--", "kanat", "flow", "show", "st"]);
+    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "3").env("_CLAP_IFS", "\n");
+    let told = text(&command.output().unwrap().stdout);
+    assert_eq!(told.trim(), "stock-count");
+}
+
+#[test]
+fn the_key_that_login_asks_for_does_not_show() {
+    let service = Service::start();
+    let mut command = service.command_of("script", &["-qec", "\"$KANAT\" login", "/dev/null"]);
+    command.env_remove("KANAT_API_KEY").env("KANAT", env!("CARGO_BIN_EXE_kanat"));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut seen = Vec::new();
+    let mut input = child.stdin.take().unwrap();
+    // What is typed before the question would show: the terminal is silent from then on.
+    while !text(&seen).contains("does not show): ") {
+        let mut byte = [0];
+        screen.read_exact(&mut byte).unwrap();
+        seen.push(byte[0]);
+    }
+    input.write_all(format!("{KEY}\n").as_bytes()).unwrap();
+    drop(input);
+    screen.read_to_end(&mut seen).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", text(&seen));
+    assert!(!text(&seen).contains(KEY) && text(&seen).contains("logged in"), "{}", text(&seen));
+    assert!(service.run(&["logout"]).starts_with("logged out: "));
+    assert_eq!(service.run(&["logout"]), "nobody was logged in\n");
 }
 
 #[test]

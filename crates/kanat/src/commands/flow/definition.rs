@@ -4,7 +4,8 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::show;
+use super::{diagnostics, show};
+use crate::client::Refusal;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input};
 use crate::exit::failure;
@@ -34,7 +35,7 @@ pub struct Update {
     summary: Option<String>,
 }
 
-/// Arguments of `kanat flow validate`.
+/// Arguments of `kanat flow validate`. Names are checked where a service and an API key are at hand.
 #[derive(clap::Args)]
 pub struct Validate {
     /// YAML file with the definition; `-` is standard input.
@@ -65,9 +66,12 @@ struct Definition {
 impl Create {
     pub async fn run(self, session: &Session) -> Result<()> {
         let yaml_config = input::text(&self.file)?;
-        let Self { name, description, .. } = self;
+        let Self { name, description, file } = self;
+        let file = input::name(&file);
         let body = Definition { name, description, yaml_config, change_summary: None };
-        drafted(session, &session.client.post(FLOW.path, &body).await?)
+        let created = session.client.post(FLOW.path, &body).await;
+        let flow = created.map_err(|error| diagnostics::explain(file, &body.yaml_config, error))?;
+        drafted(session, file, &flow)
     }
 }
 
@@ -76,15 +80,21 @@ impl Update {
         let yaml_config = input::text(&self.file)?;
         let path = session.client.path(&FLOW, &self.flow).await?;
         let body = Definition { yaml_config, change_summary: self.summary, ..Definition::default() };
-        drafted(session, &session.client.patch(&path, &body).await?)
+        let file = input::name(&self.file);
+        let updated = session.client.patch(&path, &body).await;
+        let flow = updated.map_err(|error| diagnostics::explain(file, &body.yaml_config, error))?;
+        drafted(session, file, &flow)
     }
 }
 
 /// Prints a draft that was created or changed, and tells what it lacks and how it becomes live.
-fn drafted(session: &Session, flow: &Json) -> Result<()> {
+fn drafted(session: &Session, file: &str, flow: &Json) -> Result<()> {
     session.print(flow, show::draft)?;
-    let deploy = format!("make it live with `kanat flow deploy {}`", flow.text("name"));
-    session.hint(&(show::warnings(flow) + &deploy));
+    let warnings = diagnostics::faults(flow, "warnings");
+    if !warnings.is_empty() {
+        diagnostics::complain(file, &flow.text("yamlConfig"), &warnings);
+    }
+    session.hint(&format!("make it live with `kanat flow deploy {}`", flow.text("name")));
     Ok(())
 }
 
@@ -92,14 +102,32 @@ impl Validate {
     /// Fails when the definition has errors; warnings alone are no failure.
     pub async fn run(self, session: &Session) -> Result<()> {
         let body = Definition { yaml_config: input::text(&self.file)?, ..Definition::default() };
-        let answer = session.client.post("/flows/validate", &body).await?;
-        let (errors, warnings) = (answer.list("errors"), answer.list("warnings"));
+        let (answer, unchecked) = validate(session, &body).await?;
+        let (errors, warnings) = (diagnostics::faults(&answer, "errors"), diagnostics::faults(&answer, "warnings"));
         let file = input::name(&self.file);
-        session.print(&answer, |_| show::diagnostics(file, errors) + &show::diagnostics(file, warnings))?;
-        if answer.text("valid") == "true" {
+        let all = [errors.as_slice(), warnings.as_slice()].concat();
+        session.print(&answer, |_| diagnostics::report(file, &body.yaml_config, &all))?;
+        if let Some(reason) = unchecked {
+            session.hint(&format!("names of tables, connectors and adapters are not checked: {reason}"));
+        }
+        if errors.is_empty() {
             return session.done(&format!("{file} is valid"));
         }
-        Err(failure(format!("{file} has {} errors", errors.len())))
+        Err(failure(format!("{file} has {}", diagnostics::counted(errors.len()))))
+    }
+}
+
+/// Asks the service, which knows the names of the environment. Without one the definition is checked by itself, and the
+/// reason is given.
+async fn validate(session: &Session, body: &Definition) -> Result<(Json, Option<String>)> {
+    let alone = || diagnostics::check(&body.yaml_config);
+    if !session.client.has_key() {
+        return Ok((alone()?, Some("no API key is given".to_owned())));
+    }
+    match session.client.post("/flows/validate", body).await {
+        Ok(answer) => Ok((answer, None)),
+        Err(error) if error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.status == 400) => Err(error),
+        Err(error) => Ok((alone()?, error.to_string().lines().next().map(str::to_owned))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::diagnostics;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
@@ -61,21 +62,9 @@ fn refusals(flow: &Json) -> String {
 }
 
 /// What a definition names that does not exist yet.
-pub fn warnings(flow: &Json) -> String {
-    diagnostics("", flow.list("warnings"))
-}
-
-/// A line for each, with its place in the file as compilers print it.
-pub fn diagnostics(file: &str, items: &[Json]) -> String {
-    let mut out = String::new();
-    for item in items {
-        let path = item.text("path");
-        let path = if path.is_empty() { path } else { format!(" ({path})") };
-        let place = [file.to_owned(), item.text("line"), item.text("column")];
-        let place: Vec<String> = place.into_iter().filter(|part| !part.is_empty()).collect();
-        let _ = writeln!(out, "{}: {}: {}{path}", place.join(":"), item.text("severity"), item.text("message"));
-    }
-    out
+fn warnings(flow: &Json) -> String {
+    let file = format!("flow {}", flow.text("name"));
+    diagnostics::report(&file, &flow.text("yamlConfig"), &diagnostics::faults(flow, "warnings"))
 }
 
 /// What a test found.
@@ -89,16 +78,4 @@ pub fn test(answer: &Json) -> String {
         return "filtered: the flow's condition is false for this payload".to_owned();
     }
     answer.at("output").map_or_else(String::new, Json::pretty)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diagnostic_reads_as_compilers_print_it() {
-        let text = r#"[{"severity":"error","message":"unknown key","path":"mapping.a","line":3,"column":5}]"#;
-        let Json::List(items) = Json::parse(text).unwrap() else { panic!("a list") };
-        assert_eq!(diagnostics("a.yaml", &items), "a.yaml:3:5: error: unknown key (mapping.a)\n");
-    }
 }

@@ -1,0 +1,163 @@
+//! `kanat flow apply`: the definitions of a file or a folder become flows that run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::diagnostics;
+use crate::client::name::{FLOW, segment};
+use crate::commands::{Session, input};
+use crate::exit::{failure, usage};
+use crate::output::Json;
+
+/// Arguments of `kanat flow apply`.
+#[derive(clap::Args)]
+pub struct Apply {
+    /// YAML file, or a folder of which every `.yaml` and `.yml` file is applied; `-` is standard input.
+    path: String,
+    /// What changed, for the list of versions.
+    #[arg(long)]
+    summary: Option<String>,
+}
+
+/// A definition that is right by itself.
+struct Source {
+    name: String,
+    file: String,
+    text: String,
+}
+
+impl Apply {
+    /// Applies nothing when a definition is wrong, and the others when the service refuses one.
+    pub async fn run(self, session: &Session) -> Result<()> {
+        let sources = read(&files(&self.path)?)?;
+        let (mut refused, count) = (0, sources.len());
+        for source in &sources {
+            if let Err(error) = self.apply(session, source).await {
+                refused += 1;
+                if count == 1 {
+                    return Err(error);
+                }
+                crate::output::hint(&format!("error: {}: {error:#}", source.file));
+            }
+        }
+        match refused {
+            0 => Ok(()),
+            _ => Err(failure(format!("{refused} of {count} definitions were not applied"))),
+        }
+    }
+
+    async fn apply(&self, session: &Session, source: &Source) -> Result<()> {
+        let client = &session.client;
+        let body = json!({ "yamlConfig": source.text });
+        let before = match client.find(&FLOW, &source.name).await? {
+            Some(id) => Some(client.get(&format!("{}/{}", FLOW.path, segment(&id)), &[]).await?),
+            None => None,
+        };
+        let explain = |error| diagnostics::explain(&source.file, &source.text, error);
+        let flow = match &before {
+            None => client.post(FLOW.path, &body).await.map_err(explain)?,
+            Some(flow) if flow.text("yamlConfig") == source.text => flow.clone(),
+            Some(flow) => client.patch(&path(flow), &body).await.map_err(explain)?,
+        };
+        let running = flow.text("version");
+        if flow.text("status") == "paused" {
+            // A deploy would send what the flow holds.
+            let name = flow.text("name");
+            session.print(&flow, |_| format!("flow {name} is paused; its definition is saved"))?;
+            session.hint(&format!("make it live with `kanat flow deploy {name}`, which sends what it holds"));
+            return Ok(());
+        }
+        let deploy = self.summary.as_ref().map_or(json!({}), |summary| json!({ "changeSummary": summary }));
+        let answer = client.post(&format!("{}/deploy", path(&flow)), &deploy).await.map_err(explain)?;
+        session.print(&answer, |flow| {
+            let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
+            let done = match &before {
+                None => "is created",
+                Some(_) if version == running => "is unchanged",
+                Some(_) => "is updated",
+            };
+            format!("flow {name} {done} ({status}, version {version})")
+        })
+    }
+}
+
+fn path(flow: &Json) -> String {
+    format!("{}/{}", FLOW.path, segment(&flow.text("id")))
+}
+
+/// The files to apply, in order of their names.
+fn files(path: &str) -> Result<Vec<String>> {
+    if !Path::new(path).is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |error| usage(format!("cannot read {path}: {error}"));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        if file.is_file() && file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+            files.push(file.display().to_string());
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(usage(format!("{path} has no .yaml or .yml file")));
+    }
+    Ok(files)
+}
+
+/// The definitions in `files`. Errors when one is wrong, or two are of one name.
+fn read(files: &[String]) -> Result<Vec<Source>> {
+    let (mut sources, mut wrong) = (Vec::new(), 0);
+    for file in files {
+        let (text, file) = (input::text(file)?, input::name(file).to_owned());
+        match diagnostics::parse(&text) {
+            Ok(definition) => sources.push(Source { name: definition.name, file, text }),
+            Err(faults) => {
+                diagnostics::complain(&file, &text, &faults);
+                wrong += 1;
+            }
+        }
+    }
+    if wrong > 0 {
+        return Err(failure(format!("nothing was applied: {wrong} of {} definitions are wrong", files.len())));
+    }
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    for source in &sources {
+        if let Some(other) = names.insert(&source.name, &source.file) {
+            return Err(usage(format!("{other} and {} both define the flow {:?}", source.file, source.name)));
+        }
+    }
+    Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_its_definitions_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        assert!(files(&at("")).is_err(), "an empty folder is a slip");
+        for name in ["b.yaml", "a.yml", "notes.md"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        assert_eq!(files(&at("")).unwrap(), [at("a.yml"), at("b.yaml")]);
+        assert_eq!(files("missing.yaml").unwrap(), ["missing.yaml"], "reading it says that it is missing");
+    }
+
+    #[test]
+    fn two_definitions_of_one_flow_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "flow: x\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: /\n  method: POST\n";
+        let files = ["a.yaml", "b.yaml"].map(|name| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            folder.path().join(name).display().to_string()
+        });
+        let refused = read(&files).err().unwrap().to_string();
+        assert!(refused.contains("both define the flow \"x\""), "{refused}");
+    }
+}

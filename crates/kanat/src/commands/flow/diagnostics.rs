@@ -1,0 +1,136 @@
+//! What is wrong with a definition, in one form for every command that takes one.
+
+use std::io::IsTerminal;
+
+use kanat_flow::{Definition, InstanceRef, Names};
+use serde_json::json;
+
+use crate::client::Refusal;
+use crate::commands::Session;
+use crate::exit::failure;
+use crate::output::excerpt::{self, Colour, Fault};
+use crate::output::{self, Json};
+
+/// Shows the lines of `source` that a refusal is about; other errors stay as they are.
+pub fn explain(file: &str, source: &str, error: anyhow::Error) -> anyhow::Error {
+    let Some(refusal) = error.downcast_ref::<Refusal>() else { return error };
+    let faults = refusal.details.iter().map(|(field, message)| Fault::of_detail(field, message));
+    match faults.collect::<Option<Vec<Fault>>>() {
+        Some(faults) if !faults.is_empty() => {
+            complain(file, source, &faults);
+            failure(format!("{file} has {}", counted(faults.len())))
+        }
+        Some(_) | None => error,
+    }
+}
+
+/// Shows the lines of a flow's stored definition that a refusal is about. `path` is that of the flow.
+pub async fn explain_stored(session: &Session, path: &str, error: anyhow::Error) -> anyhow::Error {
+    match session.client.get(path, &[]).await {
+        Ok(flow) => explain(&format!("flow {}", flow.text("name")), &flow.text("yamlConfig"), error),
+        Err(_) => error,
+    }
+}
+
+/// Prints faults on standard error.
+pub fn complain(file: &str, source: &str, faults: &[Fault]) {
+    output::hint(&excerpt::render(file, source, faults, colour(&std::io::stderr())));
+}
+
+/// Faults for standard output.
+pub fn report(file: &str, source: &str, faults: &[Fault]) -> String {
+    excerpt::render(file, source, faults, colour(&std::io::stdout()))
+}
+
+/// A number of errors in words.
+pub fn counted(errors: usize) -> String {
+    if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") }
+}
+
+fn colour(stream: &impl IsTerminal) -> Colour {
+    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if stream.is_terminal() && wanted { Colour::Styled } else { Colour::Plain }
+}
+
+/// Checks a definition without a service: all but whether what it names exists. The answer is that of the API.
+///
+/// # Errors
+///
+/// When the answer cannot be read back, which would be a fault of this program.
+pub fn check(source: &str) -> serde_json::Result<Json> {
+    let (errors, warnings) = match kanat_flow::parse(source) {
+        Ok(definition) => (Vec::new(), kanat_flow::check_names(&definition, &AnyNames)),
+        Err(errors) => (errors, Vec::new()),
+    };
+    let diagnostics = |list: &[kanat_flow::Diagnostic], severity: &str| {
+        let items = list.iter().map(|item| {
+            json!({
+                "severity": severity, "message": item.message, "path": item.path,
+                "line": item.line, "column": item.column,
+            })
+        });
+        items.collect::<Vec<_>>()
+    };
+    let answer = json!({
+        "valid": errors.is_empty(),
+        "errors": diagnostics(&errors, "error"),
+        "warnings": diagnostics(&warnings, "warning"),
+    });
+    Json::parse(&answer.to_string())
+}
+
+/// The definition in `source`, or its faults.
+pub fn parse(source: &str) -> Result<Definition, Vec<Fault>> {
+    kanat_flow::parse(source).map_err(|errors| errors.into_iter().map(fault).collect())
+}
+
+fn fault(diagnostic: kanat_flow::Diagnostic) -> Fault {
+    Fault {
+        severity: match diagnostic.severity {
+            kanat_flow::Severity::Error => excerpt::Severity::Error,
+            kanat_flow::Severity::Warning => excerpt::Severity::Warning,
+        },
+        message: diagnostic.message,
+        path: diagnostic.path,
+        line: diagnostic.line as usize,
+        column: diagnostic.column as usize,
+    }
+}
+
+/// An environment that has whatever a definition names.
+struct AnyNames;
+
+impl Names for AnyNames {
+    fn instance(&self, _: &str) -> Option<InstanceRef> {
+        Some(InstanceRef { id: String::new(), entry: String::new() })
+    }
+
+    fn instances_of(&self, _: &str) -> Vec<InstanceRef> {
+        self.instance("").into_iter().collect()
+    }
+
+    fn table(&self, _: &str) -> bool {
+        true
+    }
+
+    fn adapter(&self, _: &str) -> Option<String> {
+        Some(String::new())
+    }
+
+    fn instance_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn adapter_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The faults at `path` of an answer of the API.
+pub fn faults(answer: &Json, path: &str) -> Vec<Fault> {
+    answer.list(path).iter().map(Fault::of_diagnostic).collect()
+}
