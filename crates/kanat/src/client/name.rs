@@ -1,7 +1,7 @@
 //! Things by the names that people know them by: commands take an id or a name, the API takes ids.
 
 use anyhow::Result;
-use kanat_flow::nearest;
+use kanat_model::nearest;
 
 use super::Client;
 use crate::exit::failure;
