@@ -1,8 +1,8 @@
 //! Use-cases of environments. What nodes have to know of one is published in it.
 
 use kanat_auth::Sealer;
-use kanat_model::nearest;
 use kanat_model::id::{AccountId, EnvironmentId};
+use kanat_model::nearest;
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;

@@ -10,9 +10,9 @@ use kanat_model::message::Failure;
 use tokio::sync::watch;
 
 use crate::{
-    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd, Message, MessagePage,
-    NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord, Settled,
-    Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd, Message,
+    MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord,
+    Settled, Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.

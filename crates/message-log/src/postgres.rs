@@ -73,9 +73,10 @@ use self::way::Way;
 use self::writer::{Connector, Context, Writer};
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter, FlowEnd,
-    KeyUsage, Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position,
-    Quotas, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter,
+    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding,
+    Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried,
+    Waiting,
 };
 
 /// Longest that a round of retention may take: many transactions, with pauses between them.
