@@ -3,8 +3,6 @@
 
 mod answer;
 mod call;
-mod exchange;
-mod mask;
 pub(crate) mod outputs;
 mod retry;
 pub(crate) mod retry_after;
@@ -15,8 +13,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
-use kanat_engine::{Calling, Input, Program, Request, Resources};
+use http::HeaderValue;
+use kanat_engine::{Calling, Input, Mask, Program, Request, Resources, Trace};
 use kanat_mapping::Adapters;
 use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;
@@ -31,8 +29,6 @@ use crate::work::Work;
 pub(crate) use answer::{Answered, Answering};
 use call::Called;
 pub(crate) use call::{ended, verdict};
-use mask::Mask;
-use trace::Trace;
 
 /// What an attempt came to, ready to be settled.
 pub(crate) struct Attempt {
@@ -99,20 +95,20 @@ pub(crate) async fn attempt(tools: &Tools<'_>, lease: Option<&Lease>, work: &mut
                 Some(answering) => Some(run.answer(answering).await),
                 None => None,
             };
-            (run.trace.end(Outcome::Delivered, run.output, None), answered)
+            (trace::end(run.trace, Outcome::Delivered, run.output, None), answered)
         }
-        Err(End::Filtered) => (run.trace.end(Outcome::Filtered, None, None), Some(Answered::Filtered)),
+        Err(End::Filtered) => (trace::end(run.trace, Outcome::Filtered, None, None), Some(Answered::Filtered)),
         Err(End::Failed { failure, answer }) => {
             let outcome = retry::decide(run.work, tools.program.plan(), &failure, answer.as_deref(), Timestamp::now());
             let answered = Some(Answered::Failed(failure.kind));
-            (run.trace.end(outcome, run.output, Some(failure)), answered)
+            (trace::end(run.trace, outcome, run.output, Some(failure)), answered)
         }
         // Who waits is told to come again: the message must not run as well.
         Err(End::Waits { .. }) if tools.answering.is_some() && run.work.steps.is_empty() => {
             let failure = Failure { kind: ErrorKind::Network, ..configuration("a connector takes no calls for now") };
-            (run.trace.end(Outcome::Discarded, None, Some(failure)), Some(Answered::NotNow))
+            (trace::end(run.trace, Outcome::Discarded, None, Some(failure)), Some(Answered::NotNow))
         }
-        Err(End::Waits { due }) => (run.trace.given_back(due), Some(Answered::Failed(ErrorKind::Network))),
+        Err(End::Waits { due }) => (trace::given_back(run.trace, due), Some(Answered::Failed(ErrorKind::Network))),
         Err(End::Lost) => return None,
     };
     Some(Attempt { answered: answered.filter(|_| tools.answering.is_some()), ..attempt })
@@ -122,14 +118,15 @@ pub(crate) async fn attempt(tools: &Tools<'_>, lease: Option<&Lease>, work: &mut
 pub(crate) fn broken(work: &Work) -> Attempt {
     let failure = configuration("internal error while the message was processed");
     let answered = Some(Answered::Failed(failure.kind));
-    Attempt { answered, ..Trace::begin(work, Timestamp::now()).end(Outcome::DeadLetter, None, Some(failure)) }
+    let trace = trace::begin(work, Timestamp::now());
+    Attempt { answered, ..trace::end(trace, Outcome::DeadLetter, None, Some(failure)) }
 }
 
 /// The end of a message that nobody waits for any more.
 pub(crate) fn late(work: &Work) -> Attempt {
     let message = "the deadline of the API was over before there was an answer";
     let failure = Failure { kind: ErrorKind::Timeout, ..configuration(message) };
-    Trace::begin(work, Timestamp::now()).end(Outcome::Discarded, None, Some(failure))
+    trace::end(trace::begin(work, Timestamp::now()), Outcome::Discarded, None, Some(failure))
 }
 
 /// An attempt under way.
@@ -176,7 +173,7 @@ impl<'a> Run<'a> {
             mapped: None,
             response: None,
             mask: mask(tools),
-            trace: Trace::begin(work, Timestamp::now()),
+            trace: trace::begin(work, Timestamp::now()),
             caller: Caller::new(tools.adapters, &tools.program.plan().flow_id, context(tools, work)),
             memory: Vec::new(),
             tools,
@@ -221,9 +218,7 @@ impl<'a> Run<'a> {
         }
         let evaluate = |adapters: &dyn Adapters| part(program, &input, &Calling::new(resources, adapters));
         let value = self.caller.evaluate(scripts, evaluate).await;
-        for report in self.caller.take_reports() {
-            self.trace.adapted(&report, &self.mask);
-        }
+        trace::adapted(&mut self.trace, &self.caller.take_reports(), &self.mask);
         value
     }
 
@@ -277,7 +272,7 @@ impl<'a> Run<'a> {
             Ok(None) => return Ok(()),
             Err(failure) => return Err(self.refused(failure, begun)),
         };
-        self.type_content(&mut request);
+        self.tools.program.type_content(&mut request, || self.work.content_type());
         kanat_failpoint::hit("run.mapped");
         let key = self.work.id.to_string();
         let called = Called::target(&key);
@@ -285,16 +280,6 @@ impl<'a> Run<'a> {
         let response = Box::pin(self.call(request, &called)).await?;
         self.response = self.tools.answering.map(|_| response);
         Ok(())
-    }
-
-    /// What goes out as it came keeps the type that it came with, unless the flow sets another.
-    fn type_content(&self, request: &mut Request) {
-        let plan = self.tools.program.plan();
-        let mut headers = plan.target.iter().flat_map(|target| &target.headers);
-        let set = headers.any(|header| header.name.eq_ignore_ascii_case(header::CONTENT_TYPE.as_str()));
-        if plan.mapping.is_none() && plan.adapter.is_empty() && !set {
-            request.headers.insert(header::CONTENT_TYPE, self.work.content_type());
-        }
     }
 
     /// A failure before anything was sent.

@@ -4,16 +4,22 @@
 mod adapter;
 mod answer;
 mod compile;
+pub mod exchange;
 mod key;
+mod mask;
 mod program;
 mod request;
 mod resources;
 mod step;
+mod trace;
+pub mod trigger;
 
 pub use adapter::body;
 pub use answer::{Answer, Built};
 pub use compile::CompileError;
+pub use mask::Mask;
 pub use program::{Input, Keys, Outcome, Program};
 pub use request::Request;
 pub use resources::{Calling, NoResources, Resources, render_instance_template};
 pub use step::Step;
+pub use trace::{Adapted, Exchange, Record, Trace};

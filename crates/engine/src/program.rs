@@ -1,6 +1,7 @@
 //! A plan, compiled: what a node or a test runs.
 
 use bytes::Bytes;
+use http::{HeaderValue, header};
 use kanat_catalog::Instance;
 use kanat_mapping::{EvaluationError, Expression, Scope};
 use kanat_model::Timestamp;
@@ -144,6 +145,24 @@ impl Program {
         let instance = resources.instance(&target.instance).ok_or_else(|| request::gone(&target.instance))?;
         let scope = self.scope(input, Some(instance), resources);
         request::build(target, instance, &scope, body).map(Some)
+    }
+
+    /// Gives a request whose body goes out as it came the type that it came with, unless the flow sets another. A request
+    /// without a body has no type.
+    pub fn type_content(&self, request: &mut Request, declared: impl FnOnce() -> HeaderValue) {
+        let mut headers = self.parts.target.iter().flat_map(|target| &target.headers);
+        let is_set = headers.any(|(name, _)| *name == header::CONTENT_TYPE);
+        if self.passes_through() && !is_set {
+            request.headers.insert(header::CONTENT_TYPE, declared());
+        }
+        if request.body.is_empty() {
+            request.headers.remove(header::CONTENT_TYPE);
+        }
+    }
+
+    /// Whether the body goes out as it came in.
+    pub fn passes_through(&self) -> bool {
+        self.plan.mapping.is_none() && self.plan.adapter.is_empty()
     }
 
     fn source_instance<'r>(&self, resources: &'r dyn Resources) -> Option<&'r Instance> {

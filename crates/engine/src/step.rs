@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header;
 use kanat_catalog::{Action, Instance};
 use kanat_mapping::json;
 use kanat_mapping::{EvaluationError, Expression, JsonTemplate, Scope};
@@ -100,14 +101,11 @@ impl Step {
             .map_err(|_| self.unfit("params", "they lead nowhere under the connector's base URL"))?;
         let mut headers = call.headers;
         instance.apply_auth(&mut url, &mut headers);
-        Ok(Request {
-            url,
-            method: call.method,
-            headers,
-            body: call.body.map(Bytes::from).unwrap_or_default(),
-            timeout: TIMEOUT,
-            instance: self.instance.clone(),
-        })
+        let body = call.body.map(Bytes::from).unwrap_or_default();
+        if body.is_empty() {
+            headers.remove(header::CONTENT_TYPE);
+        }
+        Ok(Request { url, method: call.method, headers, body, timeout: TIMEOUT, instance: self.instance.clone() })
     }
 
     fn failed(&self, place: &str, mut error: EvaluationError) -> Failure {

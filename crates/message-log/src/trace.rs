@@ -1,47 +1,26 @@
-//! What happened to a message, step by step, for a person to read.
+//! The records of a trace as the tables have them.
 
 use kanat_model::Timestamp;
+use kanat_model::trace::TraceRecord;
 
 use crate::Error;
 
-/// One thing that happened. Secrets are masked and bodies cut by who writes it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct TraceRecord {
-    pub at: Timestamp,
-    /// `received`, `validated`, `adapted`, `mapped`, `step`, `delivery`, `retry_scheduled`, `dead_lettered`, ...
-    pub stage: String,
-    pub name: String,
-    pub status: String,
-    pub duration_ms: u32,
-    /// JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
-    /// JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    pub attempt: u32,
-}
-
-impl TraceRecord {
-    /// The end of a message that needs no delivery; `name` says by whose decision.
-    pub(crate) fn discarded(at: Timestamp, name: &str, attempt: u32) -> Self {
-        Self {
-            at,
-            stage: "discarded".to_owned(),
-            name: name.to_owned(),
-            status: "ok".to_owned(),
-            duration_ms: 0,
-            request: None,
-            response: None,
-            error: None,
-            attempt,
-        }
+/// Returns the record of the end of a message that needs no delivery; `name` says by whose decision.
+pub(crate) fn discarded(at: Timestamp, name: &str, attempt: u32) -> TraceRecord {
+    TraceRecord {
+        at,
+        stage: "discarded".to_owned(),
+        name: name.to_owned(),
+        status: "ok".to_owned(),
+        duration_ms: 0,
+        request: None,
+        response: None,
+        error: None,
+        attempt,
     }
 }
 
-/// Records as the tables have them: JSON, and nothing when there are none.
+/// JSON; nothing when there are no records.
 pub(crate) fn text(records: &[TraceRecord]) -> Result<Option<String>, Error> {
     if records.is_empty() {
         return Ok(None);

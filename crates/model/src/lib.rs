@@ -14,6 +14,7 @@ pub mod published_api;
 pub mod search;
 pub mod secret;
 pub mod time;
+pub mod trace;
 
 pub mod flow;
 pub mod schedule;

@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use kanat_engine::{Answer, Built};
+use kanat_engine::exchange::{self, Answered as Shown};
+use kanat_engine::{Answer, Built, Mask};
 use kanat_mapping::json;
 use kanat_model::message::ErrorKind;
 use kanat_net::outbound::Response;
 use kanat_schema::{Schema, Violation};
 
-use super::{Run, exchange, outputs};
+use super::{Run, outputs};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -97,7 +98,7 @@ impl Run<'_> {
             body
         };
         let shown = Response { status: status.as_u16(), headers, body, truncated: false };
-        self.trace.answered(begun, exchange::response(&shown, &self.mask));
+        self.trace.answered(begun, self::shown(&shown, &self.mask));
         Answered::Ready(Ready { status, headers: shown.headers, body: shown.body })
     }
 
@@ -116,6 +117,17 @@ impl Run<'_> {
         let last = self.work.steps.last().map(|step| step.output.clone());
         Body { json: last.unwrap_or_else(|| self.payload.clone()), other: None }
     }
+}
+
+/// An answer as the trace shows it.
+pub(super) fn shown(response: &Response, mask: &Mask) -> String {
+    exchange::response(&seen(response), mask)
+}
+
+/// The parts of an answer that traces and errors show.
+pub(super) fn seen(response: &Response) -> Shown<'_> {
+    let Response { status, headers, body, truncated } = response;
+    Shown { status: *status, headers, body, truncated: *truncated }
 }
 
 /// Whether answers of this status have no body.

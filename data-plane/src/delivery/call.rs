@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue, header};
 use kanat_catalog::{Action, Instance};
-use kanat_engine::{Request, Resources, Step};
+use kanat_engine::{Exchange, Request, Resources, Step, exchange};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::outbound::{self, Response};
 use kanat_telemetry::metrics;
 use kanat_telemetry::spans::{Kind, Span};
 
-use super::{End, Run, exchange};
+use super::answer::{seen, shown};
+use super::{End, Run};
 use crate::observed::Ended;
 use crate::pipeline::{NotNow, Pass, Verdict};
 use crate::plans::Renewed;
@@ -93,7 +94,7 @@ impl Run<'_> {
             Some(step) => Some(step.action()),
             None => known.and_then(|instance| instance.action_with_rule(method.as_str(), &url)),
         };
-        let shown = exchange::request(&method, &url, &headers, &body, &self.mask);
+        let sent = exchange::request(&method, &url, &headers, &body, &self.mask);
         let span = self.span(called, &headers).map(|span| {
             // The path is the user's, and may hold secrets.
             let span = span.with("http.request.method", method.as_str());
@@ -106,14 +107,15 @@ impl Run<'_> {
         if let Some(pass) = pass {
             pass.judge(verdict(answer.as_ref().map(|answer| answer.status)));
         }
-        let failure = self.judge(&answer, called, action, &shown);
+        let failure = self.judge(&answer, called, action, &sent);
         self.observe(&instance, &answer, called);
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
             span.end(error.clone());
         }
-        let response = answer.as_ref().ok().map(|answer| exchange::response(answer, &self.mask));
-        self.trace.exchange(called.stage, called.name, begun, shown, response, error);
+        let response = answer.as_ref().ok().map(|answer| shown(answer, &self.mask));
+        let (stage, name) = (called.stage, called.name);
+        self.trace.exchange(Exchange { stage, name, begun, request: sent, response, error });
         match (answer, failure) {
             (Ok(answer), None) => Ok(answer),
             (answer, Some(failure)) => Err(End::Failed { failure, answer: answer.ok().map(Box::new) }),
@@ -167,7 +169,7 @@ impl Run<'_> {
         };
         let call = exchange::method_and_url(shown);
         let message = match answer {
-            Ok(answer) => format!("{call} answered {}", exchange::beginning(answer, &self.mask)),
+            Ok(answer) => format!("{call} answered {}", exchange::beginning(&seen(answer), &self.mask)),
             Err(error) => format!("{call}: {}", self.mask.apply(&error.to_string())),
         };
         Some(Failure { kind, message, field: called.step.map(Step::place), expression: None })
@@ -214,9 +216,6 @@ pub(crate) fn ended(status: Result<u16, &outbound::Error>) -> Option<Ended> {
 /// What every call carries; what the flow itself sets stands.
 fn complete(request: &mut Request, key: &str, child: &str, agent: &HeaderValue) {
     let headers = &mut request.headers;
-    if request.body.is_empty() {
-        headers.remove(header::CONTENT_TYPE);
-    }
     headers.entry(header::USER_AGENT).or_insert_with(|| agent.clone());
     if let Ok(key) = HeaderValue::from_str(key) {
         headers.entry("idempotency-key").or_insert(key);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use kanat_engine::trigger::write_members;
 use kanat_mapping::json;
 use percent_encoding::percent_decode;
 use url::form_urlencoded;
@@ -183,32 +184,6 @@ pub(crate) fn members(text: &[u8]) -> Result<Vec<(String, Vec<String>)>, Malform
         }
     }
     Ok(order)
-}
-
-/// An object of strings, or lists of strings where a name has several.
-pub(crate) fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (at, (name, values)) in members.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        json::write_string(name, out);
-        out.push(b':');
-        match values.as_slice() {
-            [one] => json::write_string(one, out),
-            many => {
-                out.push(b'[');
-                for (at, value) in many.iter().enumerate() {
-                    if at > 0 {
-                        out.push(b',');
-                    }
-                    json::write_string(value, out);
-                }
-                out.push(b']');
-            }
-        }
-    }
-    out.push(b'}');
 }
 
 fn text(charset: Charset, body: &[u8]) -> Bytes {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use kanat_engine::Input;
+use kanat_engine::{Input, trigger};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
@@ -18,7 +18,7 @@ use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
 use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
-use super::{payload, receive, trigger};
+use super::{payload, receive};
 use crate::error::Refusal;
 use crate::pipeline::{Accepted, Arrival};
 use crate::plans::Runnable;
@@ -139,7 +139,7 @@ fn arrive(
     let bad_request = |error: payload::Malformed| Refusal::new(StatusCode::BAD_REQUEST, error.to_string());
     let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
     let payload = payload::payload(content_type, &raw_body).map_err(bad_request)?;
-    let query = parts.uri.query().unwrap_or_default();
+    let query = payload::members(parts.uri.query().unwrap_or_default().as_bytes()).map_err(bad_request)?;
     let received = trigger::Received {
         method: &parts.method,
         headers: &parts.headers,
@@ -149,7 +149,7 @@ fn arrive(
         path_params: b"{}",
         members: b"",
     };
-    let trigger: Bytes = trigger::document(&received).map_err(bad_request)?.into();
+    let trigger: Bytes = trigger::document(received).into();
     let id = MessageId::generate();
     let input = Input { payload: payload.as_ref().unwrap_or(&raw_body), trigger: &trigger, steps: b"", now: at };
     let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, header};
-use kanat_engine::Input;
+use kanat_engine::{Input, trigger};
 use kanat_mapping::json::{self, JsonError, write_string};
 use kanat_message_log::key;
 use kanat_model::Timestamp;
@@ -15,7 +15,6 @@ use super::access::Caller;
 use super::route::Target;
 use crate::error::{Refusal, write_details};
 use crate::ingress::payload::{self, Called, Unfit};
-use crate::ingress::trigger;
 use crate::pipeline::Arrival;
 use crate::plans::Runnable;
 use crate::trace_context;
@@ -116,7 +115,7 @@ fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes 
         Some(schema) => schema.read_parameters(pairs).into(),
         None => {
             let mut out = Vec::with_capacity(64);
-            payload::write_members(members, &mut out);
+            trigger::write_members(members, &mut out);
             out.into()
         }
     }
@@ -155,16 +154,18 @@ fn document(
         members.extend_from_slice(b",\"validation\":");
         write_details(faults, &mut members);
     }
+    let query = payload::members(parts.uri.query().unwrap_or_default().as_bytes())
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
     let received = trigger::Received {
         method: &parts.method,
         headers: &parts.headers,
-        query: parts.uri.query().unwrap_or_default(),
+        query,
         at,
         verify: None,
         path_params: &path_params,
         members: &members,
     };
-    trigger::document(&received).map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))
+    Ok(trigger::document(received))
 }
 
 /// What the consumer knows a call by, when it says so.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use kanat_catalog::MASK;
 use kanat_message_log::{Tenant, TraceRecord};
 use kanat_model::id::MessageId;
 use kanat_model::message::{ErrorKind, Status};
@@ -14,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::wait;
 use crate::error::Refusal;
-use crate::ingress::{MASK, receive, webhook};
+use crate::ingress::{receive, webhook};
 use crate::pipeline::Accepted;
 use crate::plans::Flow;
 use crate::service::Shared;

@@ -12,8 +12,7 @@ use super::text::text;
 use super::transaction::Transaction;
 use super::{begin, change, keys, row, sequence};
 use crate::plan::END_BATCH;
-use crate::trace::{self, TraceRecord};
-use crate::{Error, FlowEnd, Lease};
+use crate::{Error, FlowEnd, Lease, trace};
 
 /// Messages of a flow that nobody works on.
 pub(super) const WAITING: &str = "
@@ -53,7 +52,7 @@ pub(super) async fn end_flow(
     let mut tx = Transaction::new(&mut conn, taken);
     let mut changes = Vec::with_capacity(waiting.len());
     for found in waiting {
-        let trace = trace::text(&[TraceRecord::discarded(tx.now, "flow", found.attempts)])?;
+        let trace = trace::text(&[trace::discarded(tx.now, "flow", found.attempts)])?;
         changes.push(Change::discarding(found.lease, tx.now, failure.clone(), trace));
     }
     let changes: Vec<_> = changes.iter().enumerate().collect();

@@ -9,7 +9,6 @@ use super::change;
 use super::operation::{Change, Effect, Problem, nobody};
 use super::transaction::Transaction;
 use crate::plan::END_BATCH;
-use crate::trace::TraceRecord;
 use crate::{Error, trace};
 
 /// Messages of a flow that nobody works on.
@@ -42,7 +41,7 @@ pub(super) async fn is_unfinished(reader: &SqlitePool, flow_id: &FlowId) -> Resu
 }
 
 fn discarding(row: &Row<'_>, tx: &Transaction<'_, '_>, failure: &Failure) -> rusqlite::Result<Change> {
-    let record = TraceRecord::discarded(tx.now, "flow", row.get(3)?);
+    let record = trace::discarded(tx.now, "flow", row.get(3)?);
     let trace = trace::text(&[record]);
     let trace = trace.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     Ok(Change {

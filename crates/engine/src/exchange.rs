@@ -1,12 +1,12 @@
-//! A call to a target as the trace shows it: JSON with the body cut and secrets masked.
+//! A call to a target or by a step as the trace shows it: JSON with the body cut and secrets masked.
 
 use http::{HeaderMap, Method, header};
+use kanat_catalog::MASK;
 use kanat_mapping::json::{self, write_string};
-use kanat_net::outbound::Response;
 use url::Url;
 
-use super::mask::Mask;
-use crate::ingress::{MASK, is_sensitive};
+use crate::Mask;
+use crate::trigger::is_sensitive;
 
 /// Bytes of a body that a trace keeps.
 const BODY_LIMIT: usize = 16 << 10;
@@ -15,8 +15,8 @@ const BODY_LIMIT: usize = 16 << 10;
 const URL_CHARACTERS: usize = 2000;
 const BEGINNING_CHARACTERS: usize = 200;
 
-/// `{method, url, headers, body}`.
-pub(crate) fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u8], mask: &Mask) -> String {
+/// Returns `{method, url, headers, body}`.
+pub fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u8], mask: &Mask) -> String {
     let mut out = Vec::with_capacity(256 + body.len().min(BODY_LIMIT));
     out.extend_from_slice(b"{\"method\":");
     write_string(method.as_str(), &mut out);
@@ -26,17 +26,27 @@ pub(crate) fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u
     text(out)
 }
 
-/// `{status, headers, body}`.
-pub(crate) fn response(response: &Response, mask: &Mask) -> String {
+/// An answer as a trace shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered<'a> {
+    pub status: u16,
+    pub headers: &'a HeaderMap,
+    pub body: &'a [u8],
+    /// The body is the beginning of a longer one.
+    pub truncated: bool,
+}
+
+/// Returns `{status, headers, body}`.
+pub fn response(response: &Answered<'_>, mask: &Mask) -> String {
     let mut out = Vec::with_capacity(256 + response.body.len().min(BODY_LIMIT));
     out.extend_from_slice(b"{\"status\":");
     out.extend_from_slice(response.status.to_string().as_bytes());
-    write_rest(&response.headers, &response.body, response.truncated, mask, &mut out);
+    write_rest(response.headers, response.body, response.truncated, mask, &mut out);
     text(out)
 }
 
-/// `<METHOD> <url>` of a request as [`request`] shows it.
-pub(crate) fn method_and_url(shown: &str) -> String {
+/// Returns `<METHOD> <url>` of a request as [`request`] shows it.
+pub fn method_and_url(shown: &str) -> String {
     let text = |name| json::member(shown, name).map(json::decode).unwrap_or_default();
     let url = text("url");
     let cut = url.char_indices().nth(URL_CHARACTERS).map_or(url.len(), |(at, _)| at);
@@ -44,8 +54,8 @@ pub(crate) fn method_and_url(shown: &str) -> String {
     format!("{} {}{more}", text("method"), &url[..cut])
 }
 
-/// `<status>: <the first characters of the body>`, on one line; the status alone where there is no body.
-pub(crate) fn beginning(response: &Response, mask: &Mask) -> String {
+/// Returns `<status>: <the first characters of the body>` on one line, or the status alone where there is no body.
+pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
     // A secret across the cut would show its beginning: mask before cutting.
     let most = (4 * BEGINNING_CHARACTERS + mask.longest()).min(response.body.len());
     let head = String::from_utf8_lossy(&response.body[..most]);
@@ -116,7 +126,6 @@ fn text(bytes: Vec<u8>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
@@ -131,12 +140,8 @@ mod tests {
             request(&Method::POST, &url, &sent, br#"{"n": 1.10}"#, &mask),
             r#"{"method":"POST","url":"https://erp.example/orders?a=1","headers":{"content-type":"application/json","x-a":"1"},"body":{"n": 1.10}}"#
         );
-        let got = Response {
-            status: 503,
-            headers: headers(&[("content-type", "text/plain")]),
-            body: Bytes::from_static(b"busy \xff"),
-            truncated: true,
-        };
+        let answered = headers(&[("content-type", "text/plain")]);
+        let got = Answered { status: 503, headers: &answered, body: b"busy \xff", truncated: true };
         assert_eq!(
             response(&got, &mask),
             "{\"status\":503,\"headers\":{\"content-type\":\"text/plain\"},\"body\":\"busy \u{fffd}\",\"truncated\":true}"

@@ -2,14 +2,10 @@
 //! reader act as the sender is masked before it is stored.
 
 use http::{HeaderMap, Method, header};
+use kanat_catalog::MASK;
 use kanat_mapping::json::write_string;
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
-
-use super::payload::{self, Malformed};
-
-/// Stands where a secret stood.
-pub(crate) const MASK: &str = "********";
 
 const SENSITIVE: [&str; 8] = [
     "authorization",
@@ -22,12 +18,13 @@ const SENSITIVE: [&str; 8] = [
     "x-webhook-token",
 ];
 
-/// What of a request becomes the document.
-pub(crate) struct Received<'a> {
+/// The parts of a request that become the document.
+#[derive(Debug)]
+pub struct Received<'a> {
     pub method: &'a Method,
     pub headers: &'a HeaderMap,
-    /// Undecoded, without the `?`.
-    pub query: &'a str,
+    /// The values of each parameter, by name.
+    pub query: Vec<(String, Vec<String>)>,
     pub at: Timestamp,
     /// Its header or query parameter may be the secret itself.
     pub verify: Option<&'a Verify>,
@@ -37,13 +34,13 @@ pub(crate) struct Received<'a> {
     pub members: &'a [u8],
 }
 
-/// The document as JSON; errors when the query has more parameters than a form may have fields.
-pub(crate) fn document(received: &Received<'_>) -> Result<Vec<u8>, Malformed> {
+/// Returns the document as JSON.
+pub fn document(received: Received<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"headers\":{");
-    write_headers(received, &mut out);
+    write_headers(&received, &mut out);
     out.extend_from_slice(b"},\"query\":");
-    write_query(received, &mut out)?;
+    write_query(received.query, received.verify, &mut out);
     out.extend_from_slice(b",\"method\":");
     write_string(received.method.as_str(), &mut out);
     out.extend_from_slice(b",\"path_params\":");
@@ -55,11 +52,11 @@ pub(crate) fn document(received: &Received<'_>) -> Result<Vec<u8>, Malformed> {
         out.extend_from_slice(received.members);
     }
     out.push(b'}');
-    Ok(out)
+    out
 }
 
-/// Whether a header's value may not be shown.
-pub(crate) fn is_sensitive(name: &str) -> bool {
+/// Whether a header's value may not be shown. The name is in lower case.
+pub fn is_sensitive(name: &str) -> bool {
     SENSITIVE.contains(&name) || name == header::SET_COOKIE.as_str()
 }
 
@@ -84,19 +81,39 @@ fn write_headers(received: &Received<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_query(received: &Received<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-    if received.query.is_empty() {
-        out.extend_from_slice(b"{}");
-        return Ok(());
-    }
-    let mut members = payload::members(received.query.as_bytes())?;
-    if let Some(verify) = token_place(received.verify) {
+fn write_query(mut members: Vec<(String, Vec<String>)>, verify: Option<&Verify>, out: &mut Vec<u8>) {
+    if let Some(verify) = token_place(verify) {
         for (_, values) in members.iter_mut().filter(|(name, _)| *name == verify.query) {
             values.fill(MASK.to_owned());
         }
     }
-    payload::write_members(&members, out);
-    Ok(())
+    write_members(&members, out);
+}
+
+/// Writes an object of strings, or of lists of strings where a name has several values.
+pub fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (at, (name, values)) in members.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(name, out);
+        out.push(b':');
+        match values.as_slice() {
+            [one] => write_string(one, out),
+            many => {
+                out.push(b'[');
+                for (at, value) in many.iter().enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    write_string(value, out);
+                }
+                out.push(b']');
+            }
+        }
+    }
+    out.push(b'}');
 }
 
 fn token_place(verify: Option<&Verify>) -> Option<&Verify> {
@@ -116,21 +133,23 @@ mod tests {
     use super::*;
     use http::{HeaderName, HeaderValue};
 
-    fn of(headers: &[(&str, &[u8])], query: &str, verify: Option<&Verify>) -> String {
+    fn of(headers: &[(&str, &[u8])], query: &[(&str, &[&str])], verify: Option<&Verify>) -> String {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value).unwrap());
         }
         let at = Timestamp::from_millis(1_769_847_300_123);
         let (path_params, members) = (b"{}".as_slice(), b"".as_slice());
+        let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let query = query.iter().map(|(name, given)| ((*name).to_owned(), values(given))).collect();
         let received = Received { method: &Method::POST, headers: &map, query, at, verify, path_params, members };
-        String::from_utf8(document(&received).unwrap()).unwrap()
+        String::from_utf8(document(received)).unwrap()
     }
 
     #[test]
     fn shows_lower_case_headers_and_query_lists() {
         assert_eq!(
-            of(&[("X-Shop", b"eu"), ("X-Shop", b"\xfc")], "a=1&b=%20&a=2", None),
+            of(&[("X-Shop", b"eu"), ("X-Shop", b"\xfc")], &[("a", &["1", "2"]), ("b", &[" "])], None),
             r#"{"headers":{"x-shop":"eu, ü"},"query":{"a":["1","2"],"b":" "},"method":"POST","path_params":{},"received_at":"2026-01-31T08:15:00.123Z"}"#
         );
     }
@@ -141,7 +160,7 @@ mod tests {
             Verify { scheme: "token".into(), header: "X-Key".into(), query: "key".into(), ..Verify::default() };
         let document = of(
             &[("Authorization", b"s3cret"), ("Cookie", b"s3cret"), ("x-key", b"s3cret")],
-            "key=s3cret&a=1",
+            &[("key", &["s3cret"]), ("a", &["1"])],
             Some(&verify),
         );
         assert!(!document.contains("s3cret"), "{document}");

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use kanat_catalog::MASK;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded;
 
-use crate::ingress::MASK;
-
 /// The texts that may not show, in every spelling that a request gives them.
-pub(crate) struct Mask {
+pub struct Mask {
     needles: Vec<String>,
 }
 
 impl Mask {
+    /// Returns a mask of these secrets. Empty ones are passed over.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s String>) -> Self {
         let mut needles = Vec::new();
         for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
@@ -39,6 +39,7 @@ impl Mask {
         self.needles.first().map_or(0, String::len)
     }
 
+    /// Returns `text` with the mask in the place of every secret.
     pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = Cow::Borrowed(text);
         for needle in &self.needles {
@@ -49,7 +50,7 @@ impl Mask {
         masked
     }
 
-    /// The same for a text in UTF-8; shares what has no secret.
+    /// Returns a text in UTF-8 with the mask in the place of every secret; shares the bytes of a text without one.
     pub fn apply_to_bytes(&self, text: &Bytes) -> Bytes {
         match std::str::from_utf8(text).map(|text| self.apply(text)) {
             Ok(Cow::Owned(masked)) => masked.into(),

@@ -1,0 +1,26 @@
+//! What happened to a message, step by step, for a person to read.
+
+use crate::Timestamp;
+
+/// One thing that happened. Secrets are masked and bodies cut by who writes it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TraceRecord {
+    pub at: Timestamp,
+    /// `received`, `validated`, `adapted`, `mapped`, `step`, `delivery`, `retry_scheduled`, `dead_lettered`, ...
+    pub stage: String,
+    /// A step's name, a field, a target.
+    pub name: String,
+    /// `ok`, `failed`, `skipped`, `filtered` or `warning`.
+    pub status: String,
+    pub duration_ms: u32,
+    /// JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// From 1.
+    pub attempt: u32,
+}
