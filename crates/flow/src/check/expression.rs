@@ -27,12 +27,14 @@ pub(super) struct Place {
     pub(super) item: bool,
     /// A poll's memory.
     pub(super) state: bool,
+    /// Lookup tables and adapters: only a message's run has them.
+    pub(super) calls: bool,
 }
 
 impl Place {
     /// A place that sees nothing.
     pub(super) const fn new(name: &'static str) -> Self {
-        Self { name, source: false, steps: 0, instance: None, target: false, item: false, state: false }
+        Self { name, source: false, steps: 0, instance: None, target: false, item: false, state: false, calls: true }
     }
 
     /// Why `root` cannot be seen from here.
@@ -128,6 +130,19 @@ impl Checker {
         let adapters = references.adapters.iter().map(|adapter| (Referenced::Adapter, adapter));
         for (kind, reference) in tables.chain(adapters) {
             let at = spot.at_offset(skipped + reference.offset);
+            if !place.calls {
+                let transform = match kind {
+                    Referenced::Table => "lookup",
+                    Referenced::Adapter => "adapter",
+                };
+                let message = format!(
+                    "found the transform {transform} in {}, expected none: lookup tables and adapters are known only \
+                     where a message runs",
+                    place.name
+                );
+                self.report(at, &spot.path, message);
+                continue;
+            }
             self.references.push((kind, Named { name: reference.name.clone(), path: spot.path.clone(), at }));
         }
         if let Some(of) = place.instance {

@@ -22,7 +22,7 @@ pub(super) fn source(checker: &mut Checker, spot: &Spot) -> Option<Source> {
     let poll = optional(members.get("poll"), |spot| poll::poll(checker, spot, has_connector));
     let trigger = trigger?;
     misplaced(checker, &members, trigger);
-    if matches!(trigger, "schedule" | "poll") {
+    if trigger == "poll" {
         checker.required(&members, "connector");
     }
     let trigger = match trigger {

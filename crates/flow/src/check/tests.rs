@@ -100,6 +100,7 @@ fn takes_every_trigger_with_its_keys() {
         "{trigger: manual, connector: shop}",
         "{trigger: api}",
         "{trigger: schedule, connector: shop, schedule: \"0 6 * * 1-5\"}",
+        "{trigger: schedule, schedule: \"0 6 * * 1-5\"}",
         "{trigger: schedule, connector: shop, schedule: \"0 6 * * 1-5\", timezone: Europe/Berlin}",
         "{trigger: poll, connector: shop, poll: {url: \"https://shop.example/orders\"}}",
         "{trigger: poll, connector: shop, schedule: \"*/5 * * * *\", poll: {url: \"{{ instance.base_url }}/orders\"}}",
@@ -151,7 +152,15 @@ fn refuses_keys_of_other_triggers() {
         ("{trigger: manual, verify: {scheme: github, secret: x}}", "found \"verify\" with the trigger manual"),
         ("{trigger: api, poll: {url: \"https://a.example\"}}", "found \"poll\" with the trigger api"),
         ("{trigger: schedule, connector: c}", "lacks the key \"schedule\""),
-        ("{trigger: schedule, schedule: \"* * * * *\"}", "lacks the key \"connector\""),
+        ("{trigger: poll, poll: {url: \"https://a.example\"}}", "lacks the key \"connector\""),
+        (
+            "{trigger: poll, connector: c, poll: {url: \"https://a.example/{{ state.cursor | lookup(t) }}\"}}",
+            "found the transform lookup in source.poll",
+        ),
+        (
+            "{trigger: webhook, connector: c, verify: {scheme: token, secret: \"{{ instance.webhook_secret | adapter(a) }}\"}}",
+            "found the transform adapter in source.verify",
+        ),
         ("{trigger: poll, connector: c}", "lacks the key \"poll\""),
         ("{trigger: poll, connector: c, timezone: UTC, poll: {url: \"https://a.example\"}}", "without \"schedule\""),
         (
