@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use kanat_engine::{Calling, Input, Mask, Program, Request, Resources, Trace};
+use kanat_engine::{Calling, Input, Mask, Program, Resources, Trace};
 use kanat_mapping::Adapters;
 use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;

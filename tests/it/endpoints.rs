@@ -55,6 +55,7 @@ const TESTS: &[(&str, &str)] = &[
     ("FlowService/CreateFlow", "flow/create.rs"),
     ("FlowService/DeleteFlow", "flow/delete.rs"),
     ("FlowService/DeployFlow", "flow/deploy.rs"),
+    ("FlowService/DiffFlowVersions", "flow/diff.rs"),
     ("FlowService/GetFlow", "flow/get.rs"),
     ("FlowService/GetFlowPlan", "flow/plan.rs"),
     ("FlowService/GetFlowVersion", "flow/versions.rs"),

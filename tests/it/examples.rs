@@ -135,3 +135,32 @@ fn a_schema_by_itself_is_that_of_the_request() {
         assert_eq!(json(&path), request["requestSchema"], "{name}");
     }
 }
+
+#[tokio::test]
+async fn every_example_tests_as_it_runs() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    prepare(&app.api, &target).await;
+    for (name, path) in named("flows", ".yaml") {
+        let file = |ending: &str| examples().join("flows").join(format!("{name}{ending}"));
+        // What steps answer, and what a caller is told, is not of a test.
+        if [".answer.json", ".api.json", ".steps.json"].iter().any(|ending| file(ending).exists()) {
+            continue;
+        }
+        let headers = std::fs::read_to_string(file(".headers.json")).unwrap_or_else(|_| "{}".to_owned());
+        let (sample, expected) = (read(&file(".sample.json")), read(&file(".expected.json")));
+        // It may have numbers that no reader of the tests can take.
+        if sample == expected {
+            continue;
+        }
+        let id = app.api.flow(&read(&path)).await;
+        let body = format!("{{\"sampleData\": {sample}, \"headers\": {headers}}}");
+        let tested = app.api.raw("POST", &format!("/api/v1/flows/{id}/test"), "application/json", body).await;
+        let tested = tested.expect(200);
+        assert_eq!((&tested["matched"], &tested["errors"]), (&json!(true), &json!([])), "{name}: {tested}");
+        let calls = tested["trace"].as_array().unwrap().iter().filter(|record| record["stage"] == "delivery");
+        let bodies: Vec<Value> = calls.map(|call| call["request"]["body"].clone()).collect();
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        assert_eq!(bodies, [expected], "{name}: {tested}");
+    }
+    assert!(target.received().is_empty());
+}

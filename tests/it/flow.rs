@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod deploy;
+mod diff;
 mod get;
 mod list;
 mod plan;

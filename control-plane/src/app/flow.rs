@@ -2,6 +2,7 @@
 
 mod definition;
 mod deploy;
+mod diff;
 mod end;
 mod fields;
 mod names;
@@ -21,16 +22,18 @@ use kanat_model::id::FlowId;
 use kanat_model::page::{Page, Paged};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind;
+use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow::{self, Filter, Flow};
-use kanat_store::{Db, flow_use, published_api, schedule};
+use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
-pub use deploy::{Deploys, deploy, deployed_plan, pause, resume, rollback};
+pub use deploy::{Deploy, Deployed, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback};
+pub use diff::{Edition, diff};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
 pub use start::{Start, Started, start};
-pub use test::{StepTested, Tested, check_json, test};
+pub use test::{Sample, Tested, check_json, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};
 
@@ -61,7 +64,7 @@ pub struct Details {
     pub flow: Flow,
     /// The definition as a JSON tree.
     pub config: String,
-    /// The compiled plan as JSON, when it compiles.
+    /// The compiled plan that runs as JSON; before the first deploy that of the draft, when it compiles.
     pub plan: Option<String>,
     /// Names that do not exist yet.
     pub warnings: Vec<Diagnostic>,
@@ -92,6 +95,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         trigger_kind: definition.source.trigger.as_str().to_owned(),
         yaml_config: new.yaml_config,
         change_summary: String::new(),
+        draft: true,
         webhook_token: None,
         revision: 1,
         created_at: now,
@@ -103,7 +107,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
     tx.commit().await?;
-    Ok(details_of(flow, &definition, &names, warnings))
+    Ok(details_of(flow, &definition, &names, warnings, None))
 }
 
 /// The environment's flows, newest first.
@@ -141,6 +145,8 @@ pub async fn update(
     if let Some(yaml_config) = update.yaml_config {
         let definition = definition::parse(&yaml_config)?;
         flow.yaml_config = yaml_config;
+        let deployed = flow_version::get(change.db(), id, flow.version).await?;
+        flow.draft = deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config);
         if flow.version == 0 {
             flow.trigger_kind = definition.source.trigger.as_str().to_owned();
             webhook::give_token(app, &mut flow);
@@ -201,10 +207,12 @@ pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<V
     }
 }
 
-/// The draft as a graph.
-pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId) -> Result<Graph, Error> {
-    let flow = existing(&mut *app.store.read().await?, caller, id).await?;
-    Ok(graph::of(&definition::parse(&flow.yaml_config)?))
+/// What runs of a flow as a graph, or its draft; of a flow that was never deployed always the draft.
+pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId, edition: Option<Edition>) -> Result<Graph, Error> {
+    let mut tx = app.store.read().await?;
+    let flow = existing(&mut tx, caller, id).await?;
+    let running = if flow.version == 0 { Edition::Draft } else { Edition::Version(flow.version) };
+    Ok(graph::of(&edition.unwrap_or(running).definition(&mut tx, &flow).await?))
 }
 
 /// The names of the draft's steps.
@@ -235,11 +243,18 @@ async fn details(
 ) -> Result<Details, Error> {
     let definition = definition::parse(&flow.yaml_config)?;
     let warnings = fields::warnings(app, db, caller, &definition, names).await?;
-    Ok(details_of(flow, &definition, names, warnings))
+    let running = deployed_plan(app, db, &flow.environment_id, &flow.id).await?;
+    Ok(details_of(flow, &definition, names, warnings, running))
 }
 
-fn details_of(flow: Flow, definition: &Definition, names: &EnvironmentNames, warnings: Vec<Diagnostic>) -> Details {
-    let plan = kanat_flow::compile(definition, names, identity(&flow)).ok();
+fn details_of(
+    flow: Flow,
+    definition: &Definition,
+    names: &EnvironmentNames,
+    warnings: Vec<Diagnostic>,
+    running: Option<FlowPlan>,
+) -> Details {
+    let plan = running.or_else(|| kanat_flow::compile(definition, names, identity(&flow)).ok());
     Details {
         config: kanat_flow::config_json(definition),
         plan: plan.as_ref().map(kanat_flow::plan_json),

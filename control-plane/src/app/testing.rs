@@ -73,6 +73,7 @@ pub async fn flow(app: &App, name: &str) -> Flow {
         trigger_kind: "poll".to_owned(),
         yaml_config: String::new(),
         change_summary: String::new(),
+        draft: true,
         webhook_token: None,
         revision: 1,
         created_at: Timestamp::now(),

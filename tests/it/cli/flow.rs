@@ -44,6 +44,8 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     assert_eq!(status(&id).await, "paused");
     cli.run(&["flow", "resume", "by-hand"]).await.expect();
     assert_eq!(status("by-hand").await, "active");
+    cli.file("changed.yaml", &FLOW.replace("/orders", "/changed"));
+    cli.run(&["flow", "update", "by-hand", "changed.yaml"]).await.expect();
     cli.run(&["flow", "deploy", "by-hand"]).await.expect();
     cli.run(&["flow", "rollback", "by-hand", "1"]).await.expect();
     let versions = cli.run(&["flow", "versions", "by-hand", "-o", "json"]).await.json();
@@ -59,4 +61,35 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     assert_eq!(status("by-hand").await, "active");
     cli.run(&["flow", "delete", "by-hand", "--yes"]).await.expect();
     cli.run(&["flow", "show", "by-hand"]).await.fails(1);
+}
+
+#[tokio::test]
+async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = FLOW.replace("/orders", "/orders/{{ trigger.query.shop }}/{{ trigger.headers.x-kind }}");
+    app.api.deployed(&yaml).await;
+    let cli = Cli::of(&app);
+    cli.file("order.json", r#"{"id": 7}"#);
+    cli.file("headers.json", r#"{"x-kind": "a"}"#);
+    let test = ["flow", "test", "by-hand", "--data", "order.json", "--query", "shop=eu", "--headers", "headers.json"];
+    let shown = cli.run(&[&test[..], &["--header", "X-Kind: b"]].concat()).await.expect();
+    assert!(shown.contains(&format!("target: POST {}/orders/eu/b", target.url())), "{shown}");
+    cli.run(&["flow", "test", "by-hand", "--data", "order.json"]).await.fails(1);
+
+    cli.file("other.yaml", &FLOW.replace("by-hand", "other"));
+    let refused = cli.run(&["flow", "update", "by-hand", "other.yaml"]).await.fails(2);
+    assert!(refused.contains("--rename"), "{refused}");
+    cli.file("same.yaml", FLOW);
+    cli.run(&["flow", "update", "by-hand", "same.yaml"]).await.expect();
+    let shown = cli.run(&["flow", "show", "by-hand"]).await.expect();
+    assert!(shown.contains("the draft differs from version 1"), "{shown}");
+    let diff = cli.run(&["flow", "diff", "by-hand"]).await.expect();
+    assert!(diff.starts_with("~ target.endpoint: ") && diff.contains("-> \"/orders\""), "{diff}");
+    cli.run(&["flow", "rollback", "by-hand", "1"]).await.fails(1);
+    cli.run(&["flow", "rollback", "by-hand", "1", "--discard-draft"]).await.expect();
+    cli.run(&["flow", "update", "by-hand", "other.yaml", "--rename"]).await.expect();
+    cli.run(&["flow", "pause", "other"]).await.expect();
+    cli.run(&["flow", "pause", "other"]).await.expect();
+    assert!(target.received().is_empty());
 }

@@ -76,7 +76,7 @@ async fn a_grpc_client_creates_deploys_runs_and_follows_a_flow() {
     let mut flows = FlowServiceClient::new(channel.clone());
     let create = CreateFlowRequest { yaml_config: FLOW.to_owned(), ..CreateFlowRequest::default() };
     let id = flows.create_flow(authorized(create)).await.unwrap().into_inner().id;
-    let deploy = DeployFlowRequest { id: id.clone(), change_summary: None };
+    let deploy = DeployFlowRequest { id: id.clone(), ..Default::default() };
     let flow = flows.deploy_flow(authorized(deploy)).await.unwrap().into_inner();
     assert_eq!((flow.status.as_str(), flow.version), ("active", 1));
 

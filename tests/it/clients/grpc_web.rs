@@ -76,7 +76,7 @@ async fn a_grpc_web_client_creates_deploys_and_runs_a_flow() {
     let _: ConnectorInstance = call(api, "ConnectorService/CreateConnectorInstance", &instance).await.unwrap();
     let create = CreateFlowRequest { yaml_config: FLOW.to_owned(), ..CreateFlowRequest::default() };
     let flow: Flow = call(api, "FlowService/CreateFlow", &create).await.unwrap();
-    let deploy = DeployFlowRequest { id: flow.id, change_summary: None };
+    let deploy = DeployFlowRequest { id: flow.id, ..Default::default() };
     let flow: Flow = call(api, "FlowService/DeployFlow", &deploy).await.unwrap();
     assert_eq!((flow.status.as_str(), flow.version), ("active", 1));
     let run = RunFlowRequest { id: flow.id, payload: Some(Json { text: PAYLOAD.to_owned() }) };

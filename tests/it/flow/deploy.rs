@@ -22,7 +22,13 @@ async fn a_deployed_flow_delivers_with_the_very_next_request() {
     target.arrivals(1).await;
 
     let again = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
-    assert_eq!((&again["version"], &again["webhookUrl"]), (&json!(2), &json!(url)), "the token is kept");
+    assert_eq!((&again["version"], &again["webhookUrl"]), (&json!(1), &json!(url)), "nothing is changed");
+    let versions = app.api.get(&format!("/api/v1/flows/{id}/versions")).await.expect(200);
+    assert_eq!(versions["pagination"]["total"], 1);
+    let changed = format!("{}when: source\n", passthrough("live"));
+    app.api.put(&format!("/api/v1/flows/{id}"), &json!({ "yamlConfig": changed })).await.expect(200);
+    let next = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
+    assert_eq!((&next["version"], &next["webhookUrl"]), (&json!(2), &json!(url)), "the token is kept");
 }
 
 #[tokio::test]
@@ -73,4 +79,22 @@ async fn a_manual_flow_has_no_webhook() {
     let id = app.api.flow(&manual("by-hand")).await;
     let flow = app.api.post(&format!("/api/v1/flows/{id}/deploy"), &json!({})).await.expect(200);
     assert_eq!(flow.get("webhookUrl"), None);
+}
+
+#[tokio::test]
+async fn a_paused_flow_goes_on_with_what_it_held_or_stays_paused() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (id, url) = app.api.deployed(&passthrough("resting")).await;
+    let path = format!("/api/v1/flows/{id}");
+    app.api.post(&format!("{path}/pause"), &json!({})).await.expect(200);
+    let message = app.api.webhook(&url, &json!({})).await;
+    let kept = app.api.post(&format!("{path}/deploy"), &json!({"keepPaused": true})).await.expect(200);
+    assert_eq!((&kept["status"], &kept["heldMessages"]), (&json!("paused"), &json!(1)), "{kept}");
+    app.api.message_becomes(&message, "held").await;
+    let active = app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
+    assert_eq!((&active["status"], &active["heldMessages"]), (&json!("active"), &json!(1)), "{active}");
+    app.api.message_becomes(&message, "delivered").await;
+    let again = app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
+    assert_eq!(again.get("heldMessages"), None);
 }

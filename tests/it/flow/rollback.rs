@@ -19,3 +19,20 @@ async fn the_earlier_definition_runs_again() {
     assert_eq!(target.received()[0].json(), json!({"v": "one"}));
     app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 9})).await.expect_error(404, "NOT_FOUND");
 }
+
+#[tokio::test]
+async fn a_draft_is_not_thrown_away_unasked() {
+    let app = TestApp::start().await;
+    app.api.http_instance("erp", "http://127.0.0.1:9").await;
+    let (id, _) = app.api.deployed(&super::manual("kept")).await;
+    let path = format!("/api/v1/flows/{id}");
+    let draft = super::manual("kept").replace("/in", "/draft");
+    app.api.put(&path, &json!({"yamlConfig": draft})).await.expect(200);
+    let refused = app.api.post(&format!("{path}/rollback"), &json!({"versionNumber": 1})).await;
+    assert!(refused.text.contains("discardDraft"), "{}", refused.text);
+    refused.expect_error(400, "FAILED_PRECONDITION");
+    assert_eq!(app.api.get(&path).await.expect(200)["yamlConfig"], draft);
+    let rollback = json!({"versionNumber": 1, "discardDraft": true});
+    let back = app.api.post(&format!("{path}/rollback"), &rollback).await.expect(200);
+    assert_eq!((&back["yamlConfig"], &back["draft"]), (&json!(super::manual("kept")), &json!(false)));
+}

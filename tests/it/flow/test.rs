@@ -1,4 +1,4 @@
-//! `POST /flows/{id}/test`: condition and mapping on sample data, nothing delivered.
+//! `POST /flows/{id}/test`: a run of the draft on sample data that sends nothing.
 
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
@@ -61,6 +61,7 @@ async fn steps_are_shown_and_not_called() {
     let answer = app.api.post(&path, &sample).await;
     assert!(!answer.text.contains("s3cr3t"), "{}", answer.text);
     let body = answer.expect(200);
+    assert_eq!(body["errors"], json!([]), "{body}");
     let entries = body["trace"].as_array().unwrap();
     let steps: Vec<_> = entries.iter().filter(|entry| entry["stage"] == "step").collect();
     let names: Vec<_> = steps.iter().map(|entry| (&entry["name"], &entry["status"])).collect();
@@ -68,13 +69,81 @@ async fn steps_are_shown_and_not_called() {
     assert_eq!(steps[0]["request"]["method"], "PUT");
     assert_eq!(steps[0]["request"]["url"], format!("{}/v3/marketing/contacts", mail.url()));
     assert_eq!(steps[0]["request"]["body"], json!({"contacts": [{"email": "a@b.example"}]}));
-    // What an earlier step would have answered is missing, and its text empty.
+    // What an earlier step would have answered is missing, and the test says so.
+    let note = steps[1]["error"].as_str().unwrap();
+    assert!(note.contains("\"contact\" is not known in a test: give stepOutputs"), "{note}");
     assert_eq!(steps[1]["request"]["body"]["ticket"]["subject"], "Welcome Ann");
     assert_eq!(body["output"], json!({"email": "a@b.example"}));
     let wrong =
         app.api.post(&path, &json!({"sampleData": {"name": "Ann", "email": {"not": "a text"}}})).await.expect(200);
+    assert_eq!(wrong["errors"][0]["field"], "steps.contact.params.contacts[0].email", "{wrong}");
     let contact = wrong["trace"].as_array().unwrap().iter().find(|entry| entry["stage"] == "step").unwrap();
     assert_eq!(contact["status"], "failed");
     assert!(contact["error"].as_str().unwrap().contains("steps.contact.params.contacts[0].email"), "{contact}");
+    let outputs = json!({"contact": {"job_id": "j1"}, "ticket": {"ticket": {"id": 7}}});
+    let known = json!({"sampleData": {"name": "Ann", "email": "a@b.example"}, "stepOutputs": outputs});
+    let known = app.api.post(&path, &known).await.expect(200);
+    assert_eq!(known["output"], json!({"email": "a@b.example", "ticket": 7, "answered": 200}), "{known}");
+    let ticket = known["trace"].as_array().unwrap().iter().find(|entry| entry["name"] == "ticket").unwrap();
+    assert_eq!(ticket["request"]["body"]["ticket"]["comment"]["body"], "job j1");
+    let unknown = json!({"sampleData": {}, "stepOutputs": {"tickt": {}}});
+    app.api.post(&path, &unknown).await.expect_error(400, "INVALID_ARGUMENT");
     assert!(desk.received().is_empty() && mail.received().is_empty() && erp.received().is_empty());
+}
+
+const CALLS: &str = "flow: calls
+version: 1
+source:
+  trigger: webhook
+when: trigger.headers.x-event == 'opened'
+target:
+  connector: erp
+  endpoint: /{{ trigger.path_params.shop }}/orders/{{ source.id }}
+  method: PUT
+  headers:
+    X-Page: \"{{ trigger.query.page }}\"
+    X-Sent-By: \"{{ trigger.headers.authorization }}\"
+mapping:
+  how: trigger.method
+";
+
+#[tokio::test]
+async fn the_call_is_rendered_and_fails_as_in_a_run() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let path = format!("/api/v1/flows/{}/test", app.api.flow(CALLS).await);
+    let given = json!({
+        "sampleData": {"id": "a b"}, "headers": {"X-Event": "opened", "Authorization": "Bearer s3cr3t"},
+        "query": {"page": "2"}, "method": "PATCH", "pathParams": {"shop": "eu"},
+    });
+    let body = app.api.post(&path, &given).await.expect(200);
+    assert_eq!(
+        (&body["matched"], &body["errors"], &body["output"]),
+        (&json!(true), &json!([]), &json!({"how": "PATCH"}))
+    );
+    let stages: Vec<_> =
+        body["trace"].as_array().unwrap().iter().map(|entry| entry["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages, ["received", "validated", "mapped", "delivery"]);
+    let request = &body["trace"][3]["request"];
+    assert_eq!(request["method"], "PUT");
+    assert_eq!(request["url"], format!("{}/eu/orders/a%20b", target.url()));
+    assert_eq!((&request["headers"]["x-page"], &request["headers"]["x-sent-by"]), (&json!("2"), &json!("********")));
+    assert_eq!(
+        (&request["headers"]["content-type"], &request["body"]),
+        (&json!("application/json"), &json!({"how": "PATCH"}))
+    );
+
+    let empty = json!({"sampleData": {"id": ""}, "headers": {"x-event": "opened"}, "pathParams": {"shop": "eu"}});
+    let body = app.api.post(&path, &empty).await.expect(200);
+    assert_eq!(body["errors"][0]["field"], "target.endpoint", "{body}");
+    let filtered = app.api.post(&path, &json!({"sampleData": {}})).await.expect(200);
+    assert_eq!((&filtered["matched"], &filtered["errors"]), (&json!(false), &json!([])));
+    for wrong in
+        [json!({"headers": []}), json!({"headers": {"a b": "c"}}), json!({"query": {"a": 1}}), json!({"method": "A B"})]
+    {
+        let mut given = json!({"sampleData": {}});
+        given.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        app.api.post(&path, &given).await.expect_error(400, "INVALID_ARGUMENT");
+    }
+    assert!(target.received().is_empty());
 }

@@ -48,7 +48,11 @@ async fn max_pages_ends_a_cycle_after_exactly_so_many() {
         let records = (u64::from(pages) * PAGE).min(RECORDS);
         assert_eq!(delivered(&target, name, records as usize).await, all(records), "{name}");
         // The next cycle begins with a deploy, so that everything the first asked for is known.
-        app.api.post(&format!("/api/v1/flows/{flow}/deploy"), &json!({})).await.expect(200);
+        let path = format!("/api/v1/flows/{flow}");
+        let yaml = app.api.get(&path).await.expect(200)["yamlConfig"].as_str().unwrap().to_owned();
+        let changed = format!("{yaml}description: the next cycle\n");
+        app.api.put(&path, &json!({ "yamlConfig": changed })).await.expect(200);
+        app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
         delivered(&target, name, records as usize * 2).await;
         let asked = provider.asked().iter().filter(|path| path.starts_with(&format!("/{name}"))).count();
         assert_eq!(asked, pages as usize * 2, "{name}");

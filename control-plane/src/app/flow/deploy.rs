@@ -5,8 +5,11 @@ mod together;
 
 use kanat_engine::Program;
 use kanat_flow::{Definition, Identity};
+use kanat_message_log::{Filter, Position, Tenant};
 use kanat_model::flow::Status;
 use kanat_model::id::{EnvironmentId, FlowId};
+use kanat_model::message;
+use kanat_model::page::Page;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, trigger};
@@ -25,12 +28,35 @@ use together::{Ended, Ready};
 /// same time, one gets on each time.
 const TRIES: usize = 100;
 
+/// How the draft is put into service.
+#[derive(Debug, Default)]
+pub struct Deploy {
+    /// What changed; that of the draft when left out.
+    pub summary: Option<String>,
+    /// A paused flow stays paused.
+    pub keep_paused: bool,
+}
+
+/// Which version is put into service again.
+#[derive(Debug)]
+pub struct Rollback {
+    pub version: u32,
+    /// Throws away a draft that is not deployed.
+    pub discard_draft: bool,
+}
+
+/// A flow that was put into service.
+#[derive(Debug)]
+pub struct Deployed {
+    pub flow: Flow,
+    /// Of a flow that was paused: the messages that it held.
+    pub held_messages: Option<u64>,
+}
+
 /// What is put into service.
 enum Asked {
-    /// The draft, with another summary of what changed in it if there is one.
-    Draft { summary: Option<String> },
-    /// The definition of an earlier version.
-    Version(u32),
+    Draft(Deploy),
+    Version(Rollback),
 }
 
 /// Puts the draft into service as a new version.
@@ -38,25 +64,26 @@ pub async fn deploy(
     app: &App,
     caller: &Caller,
     id: &FlowId,
-    summary: Option<String>,
+    deploy: Deploy,
     if_match: &IfMatch,
-) -> Result<Changed<Flow>, Error> {
-    let summary = summary.map(|summary| name::check_description("changeSummary", summary)).transpose()?;
-    put_into_service(app, caller, id, &Asked::Draft { summary }, if_match).await
+) -> Result<Changed<Deployed>, Error> {
+    let summary = deploy.summary.map(|summary| name::check_description("changeSummary", summary)).transpose()?;
+    put_into_service(app, caller, id, &Asked::Draft(Deploy { summary, ..deploy }), if_match).await
 }
 
-/// Puts the definition of an earlier version into service, as a new version; it becomes the draft too.
+/// Puts the definition of an earlier version into service, as a new version; it becomes the draft too. Errors when that
+/// would throw away a draft and the caller does not ask for it.
 pub async fn rollback(
     app: &App,
     caller: &Caller,
     id: &FlowId,
-    version: u32,
+    rollback: Rollback,
     if_match: &IfMatch,
-) -> Result<Changed<Flow>, Error> {
-    if version == 0 {
+) -> Result<Changed<Deployed>, Error> {
+    if rollback.version == 0 {
         return Err(Error::field("versionNumber", "is required, and begins at 1"));
     }
-    put_into_service(app, caller, id, &Asked::Version(version), if_match).await
+    put_into_service(app, caller, id, &Asked::Version(rollback), if_match).await
 }
 
 /// Holds the flow's messages from now on.
@@ -107,19 +134,26 @@ async fn put_into_service(
     id: &FlowId,
     asked: &Asked,
     if_match: &IfMatch,
-) -> Result<Changed<Flow>, Error> {
+) -> Result<Changed<Deployed>, Error> {
     for _ in 0..TRIES {
         let mut tx = app.store.read().await?;
         let flow = existing(&mut tx, caller, id).await?;
         if_match.check(flow.revision)?;
+        let was_paused = flow.status == Status::Paused;
+        let stored = flow.clone();
         let flow = asked.of(flow, &mut tx).await?;
-        let ready = ready(app, caller, flow, tx).await?;
+        if runs_already(app, &stored, &flow, &mut tx).await? {
+            drop(tx);
+            return unchanged(app, caller, id, asked.status(), if_match).await;
+        }
+        let ready = ready(app, caller, flow, asked.status(), tx).await?;
+        let held_messages = if was_paused { Some(held(app, caller, id).await?) } else { None };
         if let Ended::Done(flow, version) = app.deploys.take_turn(app, &caller.environment_id, ready).await? {
             let applied = match version {
                 Some(version) => app.hub.applied(&caller.environment_id, &version).await,
                 None => Applied::Everywhere,
             };
-            return Ok(Changed { value: *flow, applied });
+            return Ok(Changed { value: Deployed { flow: *flow, held_messages }, applied });
         }
     }
     Err(Error::new(Code::Aborted, "the flow, or what it names, is being changed by others: try again"))
@@ -129,21 +163,46 @@ impl Asked {
     /// The flow with the draft that is to be its next version.
     async fn of(&self, mut flow: Flow, db: &mut Db) -> Result<Flow, Error> {
         match self {
-            Self::Draft { summary: None } => {}
-            Self::Draft { summary: Some(summary) } => flow.change_summary.clone_from(summary),
-            Self::Version(version) => {
+            Self::Draft(Deploy { summary: None, .. }) => {}
+            Self::Draft(Deploy { summary: Some(summary), .. }) => flow.change_summary.clone_from(summary),
+            Self::Version(Rollback { version, discard_draft }) => {
                 let former = flow_version::get(db, &flow.id, *version).await?;
                 let missing = || Error::new(Code::NotFound, format!("flow {:?} has no version {version}", flow.name));
-                flow.yaml_config = former.ok_or_else(missing)?.yaml_config;
+                let former = former.ok_or_else(missing)?;
+                if flow.draft && !discard_draft {
+                    return Err(Error::precondition(format!(
+                        "flow {:?} has a draft that is not deployed, and a rollback would throw it away: deploy it first, \
+                         or set discardDraft",
+                        flow.name
+                    )));
+                }
+                flow.yaml_config = former.yaml_config;
                 flow.change_summary = format!("rollback to version {version}");
             }
         }
         Ok(flow)
     }
+
+    /// The status that a deploy leads to.
+    fn status(&self) -> fn(Status) -> Status {
+        match self {
+            Self::Draft(Deploy { keep_paused: true, .. }) => |status| match status {
+                Status::Paused => Status::Paused,
+                Status::Draft | Status::Active => status.deploy(),
+            },
+            Self::Draft(Deploy { keep_paused: false, .. }) | Self::Version(_) => Status::deploy,
+        }
+    }
 }
 
 /// All that a deploy comes to, found while others may change what it is made from: nobody waits for it.
-async fn ready(app: &App, caller: &Caller, mut flow: Flow, mut tx: Tx) -> Result<Ready, Error> {
+async fn ready(
+    app: &App,
+    caller: &Caller,
+    mut flow: Flow,
+    status: fn(Status) -> Status,
+    mut tx: Tx,
+) -> Result<Ready, Error> {
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let definition = definition::parse(&flow.yaml_config)?;
     let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
@@ -151,8 +210,11 @@ async fn ready(app: &App, caller: &Caller, mut flow: Flow, mut tx: Tx) -> Result
         return Err(definition::invalid("the definition does not fit the environment", &missing));
     }
     let now = Timestamp::now();
-    flow.status = flow.status.deploy();
+    flow.status = status(flow.status);
     flow.version += 1;
+    flow.draft = false;
+    // It is told of this version, and of none after it.
+    let summary = std::mem::take(&mut flow.change_summary);
     flow.trigger_kind = definition.source.trigger.as_str().to_owned();
     flow.updated_at = now;
     let mut identity = identity(&flow);
@@ -166,10 +228,68 @@ async fn ready(app: &App, caller: &Caller, mut flow: Flow, mut tx: Tx) -> Result
         uses: uses::resource_ids(&plan, &names),
         resource: change::sealed(&app.sealer, &caller.environment_id, &resource_id, &plan.encode_to_vec()),
         deployed_by: caller.name.clone(),
+        summary,
         flow,
         definition,
         names,
     })
+}
+
+/// Whether `flow` as it is to be deployed is what runs: the definition, and the plan that it comes to today. A plan that a
+/// node has refused is deployed again.
+async fn runs_already(app: &App, stored: &Flow, flow: &Flow, db: &mut Db) -> Result<bool, Error> {
+    let deployed = flow_version::get(db, &flow.id, flow.version).await?;
+    if deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config)
+        || stored.yaml_config != flow.yaml_config
+        || !app.hub.rejections(&Kind::Flow.resource_id(flow.id.as_str())).is_empty()
+    {
+        return Ok(false);
+    }
+    let Some(running) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? else { return Ok(false) };
+    let names = EnvironmentNames::load(db, &flow.environment_id).await?;
+    let plan = kanat_flow::compile(&definition::parse(&flow.yaml_config)?, &names, identity(flow));
+    Ok(plan.is_ok_and(|plan| comparable(plan) == comparable(running)))
+}
+
+/// A plan without what changes around a definition: its name, its tokens, whether it is paused.
+fn comparable(plan: FlowPlan) -> FlowPlan {
+    let mut plan = FlowPlan { flow_name: String::new(), paused: false, ..plan };
+    if let Some(trigger::Kind::Webhook(hook)) = plan.trigger.as_mut().and_then(|trigger| trigger.kind.as_mut()) {
+        hook.tokens.clear();
+    }
+    plan
+}
+
+/// Publishes what runs once more, without a version: the answer waits until it is live, as that of every deploy. A
+/// paused flow goes on if `next` says so.
+async fn unchanged(
+    app: &App,
+    caller: &Caller,
+    id: &FlowId,
+    next: fn(Status) -> Status,
+    if_match: &IfMatch,
+) -> Result<Changed<Deployed>, Error> {
+    let waiting = held(app, caller, id).await?;
+    let mut change = Change::begin(app, &caller.environment_id).await?;
+    let mut flow = existing(change.db(), caller, id).await?;
+    if_match.check(flow.revision)?;
+    let held_messages = Some(waiting).filter(|_| flow.status == Status::Paused);
+    let status = next(flow.status);
+    if status != flow.status {
+        flow.status = status;
+        flow.updated_at = Timestamp::now();
+        flow::update(change.db(), &mut flow).await?;
+        change.urgent();
+    }
+    publish_again(&mut change, app, &flow).await?;
+    change.commit(Deployed { flow, held_messages }).await
+}
+
+/// How many messages a flow holds.
+async fn held(app: &App, caller: &Caller, id: &FlowId) -> Result<u64, Error> {
+    let tenant = Tenant { account_id: caller.account_id.clone(), environment_id: caller.environment_id.clone() };
+    let filter = Filter { status: Some(message::Status::Held), ..Filter::flow(tenant, id.clone()) };
+    Ok(app.log.list(&filter, Position::Page(Page { limit: 1, offset: 0 })).await?.total)
 }
 
 /// A plan that nodes of this build can run.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use kanat_catalog::{Instance, MASK};
-use kanat_engine::Resources;
+use kanat_catalog::Instance;
+use kanat_engine::{Mask, Resources};
 use kanat_mapping::{Lookup, Named, Tables};
 use kanat_model::Error;
 use kanat_model::id::{AdapterId, EnvironmentId};
@@ -58,29 +58,10 @@ impl Samples {
         Ok(samples)
     }
 
-    /// `text` without the secrets of any instance.
-    pub fn mask(&self, text: String) -> String {
-        let secrets = self.instances.values().flat_map(|instance| instance.secrets());
-        let secrets = secrets.filter(|secret| !secret.is_empty());
-        let mut spellings: Vec<String> =
-            secrets.flat_map(|secret| [secret.clone(), as_json(secret), as_query(secret)]).collect();
-        // The longest first: one secret may be part of another.
-        spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
-        spellings.iter().fold(text, |text, spelling| text.replace(spelling.as_str(), MASK))
+    /// Returns what hides the secrets of every instance.
+    pub fn secrets(&self) -> Mask {
+        Mask::new(self.instances.values().flat_map(|instance| instance.secrets()))
     }
-}
-
-/// A secret as it stands in the query of a URL.
-fn as_query(secret: &str) -> String {
-    url::form_urlencoded::byte_serialize(secret.as_bytes()).collect()
-}
-
-/// A secret as it stands between the quotes of a JSON string.
-fn as_json(secret: &str) -> String {
-    let mut quoted = Vec::new();
-    kanat_mapping::json::write_string(secret, &mut quoted);
-    let quoted = String::from_utf8_lossy(&quoted).into_owned();
-    quoted[1..quoted.len() - 1].to_owned()
 }
 
 impl Tables for Samples {

@@ -1,7 +1,6 @@
 //! Flows between the wire and the use-cases.
 
-use std::collections::HashMap;
-
+use kanat_flow::diff::Change;
 use kanat_flow::graph::Graph;
 use kanat_flow::{Diagnostic, Severity};
 use kanat_message_log::PollStanding;
@@ -11,15 +10,15 @@ use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
 use kanat_plan_stream::Kind;
 use kanat_proto::v1 as wire;
-use kanat_script::Report;
 use kanat_store::flow::{Filter, Flow};
 use kanat_store::flow_version::FlowVersion;
 use prost::Message;
 use sha2::{Digest, Sha256};
 use tonic::{Response, Status};
 
-use crate::app::flow::{self, Details, New, Started, StepTested, Tested, Update, Validated};
+use crate::app::flow::{self, Deployed, Details, Edition, New, Sample, Started, Tested, Update, Validated};
 use crate::app::{App, Changed, etag, etag_of_view};
+use crate::grpc::message::trace_entry;
 use crate::grpc::{clear, status};
 
 pub fn new(request: wire::CreateFlowRequest) -> New {
@@ -67,6 +66,9 @@ pub fn flow(app: &App, flow: Flow) -> Result<wire::Flow, Error> {
         warnings: Vec::new(),
         poll: None,
         last_error: None,
+        deployed_version: Some(flow.version).filter(|version| *version > 0),
+        draft: flow.draft,
+        held_messages: None,
     })
 }
 
@@ -111,6 +113,27 @@ pub fn changed(app: &App, changed: Changed<Flow>) -> Result<Response<wire::Flow>
     Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
 }
 
+/// A flow that was put into service.
+pub fn deployed(app: &App, changed: Changed<Deployed>) -> Result<Response<wire::Flow>, Status> {
+    let Deployed { flow: deployed, held_messages } = changed.value;
+    let held_messages = held_messages.map(|held| u32::try_from(held).unwrap_or(u32::MAX));
+    let value = wire::Flow { held_messages, ..flow(app, deployed).map_err(status::of)? };
+    Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
+}
+
+/// The two definitions that are compared.
+pub fn editions(request: &wire::DiffFlowVersionsRequest) -> Result<(Edition, Edition), Error> {
+    let to = request.to.as_deref().unwrap_or("draft");
+    Ok((Edition::parse("version", &request.version)?, Edition::parse("to", to)?))
+}
+
+pub fn diff(from: Edition, to: Edition, changes: Vec<Change>) -> wire::FlowDiff {
+    let json = |text: Option<String>| text.map(|text| wire::Json { text });
+    let change =
+        |change: Change| wire::FlowChange { path: change.path, before: json(change.before), after: json(change.after) };
+    wire::FlowDiff { from: from.to_string(), to: to.to_string(), changes: changes.into_iter().map(change).collect() }
+}
+
 pub fn changed_details(app: &App, changed: Changed<Details>) -> Result<Response<wire::Flow>, Status> {
     let value = details(app, changed.value).map_err(status::of)?;
     Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
@@ -124,52 +147,26 @@ pub fn validated(found: Validated) -> wire::ValidateFlowResponse {
     }
 }
 
+/// Sample data may be null, and may not be left out.
+pub fn sample(request: wire::TestFlowRequest) -> Result<Sample, Error> {
+    let text = |json: Option<wire::Json>| json.map(|json| json.text);
+    let payload = text(request.sample_data).ok_or_else(|| Error::field("sampleData", "is required"))?;
+    Ok(Sample {
+        payload,
+        headers: text(request.headers),
+        query: text(request.query),
+        method: request.method,
+        path_params: text(request.path_params),
+        step_outputs: text(request.step_outputs),
+    })
+}
+
 pub fn tested(tested: Tested) -> wire::TestFlowResponse {
-    let received = entry(&tested, "received", "ok");
-    let received = wire::TraceEntry { request: json(&tested.payload), ..received };
-    let mapped = match (&tested.failure, &tested.output) {
-        (Some(failure), _) => {
-            wire::TraceEntry { error: Some(failure.message.clone()), ..entry(&tested, "mapped", "failed") }
-        }
-        (None, Some(output)) => wire::TraceEntry { response: json(output), ..entry(&tested, "mapped", "ok") },
-        (None, None) => entry(&tested, "mapped", "skipped"),
-    };
-    let mapped = wire::TraceEntry { duration_ms: tested.duration_ms, ..mapped };
-    // What the flow's own adapter fails at is not mapped.
-    let unadapted = tested
-        .failure
-        .as_ref()
-        .is_some_and(|failure| failure.field.as_deref() == Some("adapter") && failure.expression.is_none());
-    let adapted = tested.adapters.iter().map(|report| adapted(&tested, report));
-    let steps = tested.steps.iter().map(|step| stepped(&tested, step));
-    let trace = [received].into_iter().chain(adapted).chain(steps).chain(Some(mapped).filter(|_| !unadapted)).collect();
     wire::TestFlowResponse {
-        trace,
         output: tested.output.map(|text| wire::Json { text }),
         errors: tested.failure.into_iter().map(failure).collect(),
+        trace: tested.trace.into_iter().map(trace_entry).collect(),
         matched: tested.matched,
-    }
-}
-
-/// What a step would do, which a test does not call.
-fn stepped(tested: &Tested, step: &StepTested) -> wire::TraceEntry {
-    let (status, request, error) = match &step.request {
-        Ok(Some(request)) => ("skipped", json(request), Some("a test calls no connector".to_owned())),
-        Ok(None) => ("skipped", None, Some("its condition is false".to_owned())),
-        Err(failure) => ("failed", None, Some(failure.message.clone())),
-    };
-    wire::TraceEntry { name: step.name.clone(), request, error, ..entry(tested, "step", status) }
-}
-
-/// What an adapter did in a test.
-fn adapted(tested: &Tested, report: &Report) -> wire::TraceEntry {
-    let status = if report.error.is_some() { "failed" } else { "ok" };
-    wire::TraceEntry {
-        name: report.name.clone(),
-        duration_ms: u32::try_from(report.duration.as_millis()).unwrap_or(u32::MAX),
-        response: json(&report.to_json()),
-        error: report.error.clone(),
-        ..entry(tested, "adapted", status)
     }
 }
 
@@ -209,11 +206,6 @@ pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph, Erro
     })
 }
 
-/// Sample data may be null, and may not be left out.
-pub fn sample(json: Option<wire::Json>) -> Result<String, Error> {
-    json.map(|json| json.text).ok_or_else(|| Error::field("sampleData", "is required"))
-}
-
 /// A payload that was left out is null.
 pub fn json_or_null(json: Option<wire::Json>) -> String {
     json.map(|json| json.text).unwrap_or_else(|| "null".to_owned())
@@ -245,18 +237,4 @@ fn failure(failure: Failure) -> wire::TestError {
         field: failure.field,
         expression: failure.expression,
     }
-}
-
-fn entry(tested: &Tested, stage: &str, status: &str) -> wire::TraceEntry {
-    wire::TraceEntry {
-        at: tested.began_at.to_string(),
-        stage: stage.to_owned(),
-        status: status.to_owned(),
-        attempt: 1,
-        ..wire::TraceEntry::default()
-    }
-}
-
-fn json(text: &str) -> Option<wire::Json> {
-    Some(wire::Json { text: text.to_owned() })
 }

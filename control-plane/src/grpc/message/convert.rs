@@ -90,7 +90,8 @@ fn failure(failure: Failure) -> wire::MessageError {
     }
 }
 
-fn trace_entry(record: TraceRecord) -> wire::TraceEntry {
+/// A record of a trace.
+pub fn trace_entry(record: TraceRecord) -> wire::TraceEntry {
     wire::TraceEntry {
         at: record.at.to_string(),
         stage: record.stage,

@@ -269,6 +269,7 @@ service!(FlowService {
         let request = request.into_inner();
         Ok(FlowVersion { flow_id: request.id, version: request.version, ..FlowVersion::default() })
     };
+    diff_flow_versions(DiffFlowVersionsRequest) -> FlowDiff = unheard;
     rollback_flow(RollbackFlowRequest) -> Flow = unheard;
     get_flow_plan(GetFlowPlanRequest) -> FlowGraph = |request| {
         let text = request.into_inner().format.map(|_| "graph LR".to_owned());

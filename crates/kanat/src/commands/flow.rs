@@ -3,7 +3,9 @@
 mod apply;
 mod definition;
 mod diagnostics;
+mod diff;
 mod show;
+mod test;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -39,14 +41,19 @@ pub enum Command {
     },
     /// Show one flow with its definition.
     Show { flow: String },
-    /// Apply condition and mapping to sample data, and deliver nothing.
-    Test(definition::Test),
+    /// Run the draft on sample data and send nothing; show the calls that a run would make.
+    Test(test::Test),
+    /// Show what differs between two versions, or between a version and the draft.
+    Diff(diff::Diff),
     /// Validate, compile, keep a version and make it live on every node.
     Deploy {
         flow: String,
         /// What changed, for the list of versions.
         #[arg(long)]
         summary: Option<String>,
+        /// Leave a paused flow paused.
+        #[arg(long)]
+        keep_paused: bool,
     },
     /// Hold the flow's messages; they are accepted and kept.
     Pause { flow: String },
@@ -66,7 +73,13 @@ pub enum Command {
         page: Page,
     },
     /// Deploy an earlier version again, as a new one.
-    Rollback { flow: String, version: u32 },
+    Rollback {
+        flow: String,
+        version: u32,
+        /// Throw away a draft that is not deployed.
+        #[arg(long)]
+        discard_draft: bool,
+    },
     /// Make a new webhook address.
     RotateWebhookToken {
         flow: String,
@@ -90,6 +103,7 @@ impl Command {
             Self::Apply(apply) => apply.run(session).await,
             Self::Validate(validate) => validate.run(session).await,
             Self::Test(test) => test.run(session).await,
+            Self::Diff(diff) => diff.run(session).await,
             Self::List { status, search, page } => {
                 let query = [page.query(), given([("status", &status), ("search", &search)])].concat();
                 let answer = session.client.get(FLOW.path, &query).await?;
@@ -99,15 +113,18 @@ impl Command {
                 let path = session.client.path(&FLOW, &flow).await?;
                 session.print(&session.client.get(&path, &[]).await?, show::whole)
             }
-            Self::Deploy { flow, summary } => {
+            Self::Deploy { flow, summary, keep_paused } => {
                 let path = session.client.path(&FLOW, &flow).await?;
-                let body = summary.map_or(json!({}), |summary| json!({ "changeSummary": summary }));
+                let mut body = json!({ "keepPaused": keep_paused });
+                if let Some(summary) = summary {
+                    body["changeSummary"] = summary.into();
+                }
                 match session.client.post(&format!("{path}/deploy"), &body).await {
                     Ok(flow) => session.print(&flow, show::deployed),
                     Err(error) => Err(diagnostics::explain_stored(session, &path, error).await),
                 }
             }
-            Self::Pause { flow } => change(session, &flow, "pause").await,
+            Self::Pause { flow } => pause(session, &flow).await,
             Self::Resume { flow } => change(session, &flow, "resume").await,
             Self::Run { flow, data } => run(session, &flow, data.as_deref()).await,
             Self::Versions { flow, page } => {
@@ -115,9 +132,9 @@ impl Command {
                 let answer = session.client.get(&format!("{path}/versions"), &page.query()).await?;
                 session.list(&answer, &show::VERSION_COLUMNS)
             }
-            Self::Rollback { flow, version } => {
+            Self::Rollback { flow, version, discard_draft } => {
                 let path = session.client.path(&FLOW, &flow).await?;
-                let body = json!({ "versionNumber": version });
+                let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
                 session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
             }
             Self::RotateWebhookToken { flow, grace } => {
@@ -134,6 +151,16 @@ impl Command {
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
         }
     }
+}
+
+/// Scripts pause a flow that may be paused already: that is no fault.
+async fn pause(session: &Session, flow: &str) -> Result<()> {
+    let path = session.client.path(&FLOW, flow).await?;
+    let found = session.client.get(&path, &[]).await?;
+    if found.text("status") == "paused" {
+        return session.print(&found, |flow| format!("flow {} is paused already", flow.text("name")));
+    }
+    change(session, flow, "pause").await
 }
 
 async fn change(session: &Session, flow: &str, verb: &str) -> Result<()> {

@@ -32,6 +32,7 @@ impl TestStore {
             trigger_kind: String::new(),
             yaml_config: "flow: x".to_owned(),
             change_summary: String::new(),
+            draft: true,
             webhook_token: None,
             revision: 1,
             created_at: NOW,

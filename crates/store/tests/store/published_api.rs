@@ -57,6 +57,7 @@ impl TestStore {
             trigger_kind: "api".to_owned(),
             yaml_config: "name: x".to_owned(),
             change_summary: String::new(),
+            draft: true,
             webhook_token: None,
             revision: 1,
             created_at: NOW,

@@ -43,6 +43,8 @@ pub struct Ready {
     pub resource: Resource,
     /// Name of who deploys it.
     pub deployed_by: String,
+    /// What changed, for the version.
+    pub summary: String,
 }
 
 /// What became of it.
@@ -218,7 +220,7 @@ async fn write(
         flow_id: flow.id.clone(),
         version: flow.version,
         yaml_config: flow.yaml_config.clone(),
-        change_summary: flow.change_summary.clone(),
+        change_summary: ready.summary.clone(),
         created_at: flow.updated_at,
         created_by: ready.deployed_by.clone(),
     };

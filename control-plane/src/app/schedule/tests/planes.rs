@@ -61,6 +61,7 @@ impl Planes {
             trigger_kind: "schedule".to_owned(),
             yaml_config: String::new(),
             change_summary: String::new(),
+            draft: true,
             webhook_token: None,
             revision: 1,
             created_at: now,

@@ -1,14 +1,13 @@
-//! Definitions in files: creating, updating, checking and testing them.
+//! Definitions in files: creating, updating and checking them.
 
 use anyhow::Result;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{diagnostics, show};
 use crate::client::Refusal;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input};
-use crate::exit::failure;
+use crate::exit::{failure, usage};
 use crate::output::Json;
 
 /// Arguments of `kanat flow create`.
@@ -33,6 +32,9 @@ pub struct Update {
     /// What changed.
     #[arg(long)]
     summary: Option<String>,
+    /// Give the flow the name in the file.
+    #[arg(long)]
+    rename: bool,
 }
 
 /// Arguments of `kanat flow validate`. Names are checked where a service and an API key are at hand.
@@ -40,15 +42,6 @@ pub struct Update {
 pub struct Validate {
     /// YAML file with the definition; `-` is standard input.
     file: String,
-}
-
-/// Arguments of `kanat flow test`.
-#[derive(clap::Args)]
-pub struct Test {
-    flow: String,
-    /// JSON file with the payload; `-` is standard input.
-    #[arg(long)]
-    data: String,
 }
 
 #[derive(Serialize, Default)]
@@ -79,11 +72,31 @@ impl Update {
     pub async fn run(self, session: &Session) -> Result<()> {
         let yaml_config = input::text(&self.file)?;
         let path = session.client.path(&FLOW, &self.flow).await?;
-        let body = Definition { yaml_config, change_summary: self.summary, ..Definition::default() };
+        let name = self.name(session, &path, &yaml_config).await?;
+        let body = Definition { name, yaml_config, change_summary: self.summary, ..Definition::default() };
         let file = input::name(&self.file);
         let updated = session.client.patch(&path, &body).await;
         let flow = updated.map_err(|error| diagnostics::explain(file, &body.yaml_config, error))?;
         drafted(session, file, &flow)
+    }
+
+    /// The name that the flow is given; none when it keeps its own. A file of another flow is taken for a mistake.
+    async fn name(&self, session: &Session, path: &str, yaml: &str) -> Result<Option<String>> {
+        // What is wrong with the definition is the service's to tell.
+        let Ok(definition) = kanat_flow::parse(yaml) else { return Ok(None) };
+        if self.rename {
+            return Ok(Some(definition.name));
+        }
+        let flow = session.client.get(path, &[]).await?;
+        if [flow.text("name"), flow.text("config.flow")].contains(&definition.name) {
+            return Ok(None);
+        }
+        Err(usage(format!(
+            "{} is a definition of flow {:?}, not of {:?}: give --rename to call it so from now on",
+            input::name(&self.file),
+            definition.name,
+            flow.text("name"),
+        )))
     }
 }
 
@@ -128,25 +141,5 @@ async fn validate(session: &Session, body: &Definition) -> Result<(Json, Option<
         Ok(answer) => Ok((answer, None)),
         Err(error) if error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.status == 400) => Err(error),
         Err(error) => Ok((alone()?, error.to_string().lines().next().map(str::to_owned))),
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Sample {
-    sample_data: Box<RawValue>,
-}
-
-impl Test {
-    /// Fails when the mapping does.
-    pub async fn run(self, session: &Session) -> Result<()> {
-        let body = Sample { sample_data: input::json(&self.data)? };
-        let path = session.client.path(&FLOW, &self.flow).await?;
-        let answer = session.client.post(&format!("{path}/test"), &body).await?;
-        session.print(&answer, show::test)?;
-        match answer.list("errors").len() {
-            0 => Ok(()),
-            errors => Err(failure(format!("the test found {errors} errors"))),
-        }
     }
 }

@@ -6,10 +6,11 @@ use super::diagnostics;
 use crate::output::Json;
 use crate::output::table::{self, Column};
 
-pub const COLUMNS: [Column; 6] = [
+pub const COLUMNS: [Column; 7] = [
     ("NAME", "name"),
     ("STATUS", "status"),
-    ("VERSION", "version"),
+    ("VERSION", "deployedVersion"),
+    ("DRAFT", "draft"),
     ("ID", "id"),
     ("UPDATED", "updatedAt"),
     ("POLL ERROR", "lastError.message"),
@@ -19,7 +20,7 @@ pub const VERSION_COLUMNS: [Column; 4] =
 const FIELDS: [Column; 12] = [
     ("Name", "name"),
     ("Status", "status"),
-    ("Version", "version"),
+    ("Version", "deployedVersion"),
     ("Id", "id"),
     ("Description", "description"),
     ("Webhook", "webhookUrl"),
@@ -33,8 +34,23 @@ const FIELDS: [Column; 12] = [
 
 /// Everything about one flow.
 pub fn whole(flow: &Json) -> String {
-    let definition = table::section("Definition", &flow.text("yamlConfig"));
-    table::fields(flow, &FIELDS) + &warnings(flow) + &refusals(flow) + &definition
+    let title = if is_changed(flow) { "Definition (the draft, which does not run)" } else { "Definition" };
+    let definition = table::section(title, &flow.text("yamlConfig"));
+    table::fields(flow, &FIELDS) + &pending(flow) + &warnings(flow) + &refusals(flow) + &definition
+}
+
+/// Whether a deployed flow has a draft that differs from what runs.
+fn is_changed(flow: &Json) -> bool {
+    flow.has("deployedVersion") && flow.text("draft") == "true"
+}
+
+/// What is said of a draft that differs from what runs.
+fn pending(flow: &Json) -> String {
+    if !is_changed(flow) {
+        return String::new();
+    }
+    let (name, version) = (flow.text("name"), flow.text("deployedVersion"));
+    format!("the draft differs from version {version}, which runs: `kanat flow diff {name}` shows it\n")
 }
 
 /// A draft that was created or changed.
@@ -50,6 +66,13 @@ pub fn draft(flow: &Json) -> String {
 pub fn deployed(flow: &Json) -> String {
     let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
     let mut out = format!("flow {name} is {status} as version {version}\n");
+    if flow.has("heldMessages") {
+        let held = flow.text("heldMessages");
+        let _ = match status.as_str() {
+            "paused" => writeln!(out, "it stays paused, with {held} messages held"),
+            _ => writeln!(out, "it was paused, and runs again: held messages that go on: {held}"),
+        };
+    }
     if flow.has("webhookUrl") {
         let _ = writeln!(out, "post to {}", flow.text("webhookUrl"));
     }
@@ -65,17 +88,4 @@ fn refusals(flow: &Json) -> String {
 fn warnings(flow: &Json) -> String {
     let file = format!("flow {}", flow.text("name"));
     diagnostics::report(&file, &flow.text("yamlConfig"), &diagnostics::faults(flow, "warnings"))
-}
-
-/// What a test found.
-pub fn test(answer: &Json) -> String {
-    let errors = answer.list("errors");
-    if !errors.is_empty() {
-        let lines = errors.iter().map(|error| format!("{}: {}\n", error.text("kind"), error.text("message")));
-        return lines.collect();
-    }
-    if answer.text("matched") == "false" {
-        return "filtered: the flow's condition is false for this payload".to_owned();
-    }
-    answer.at("output").map_or_else(String::new, Json::pretty)
 }

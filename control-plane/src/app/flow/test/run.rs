@@ -1,0 +1,275 @@
+//! The run of a test: the parts of a node's run in their order, with nothing sent. Where a step has no output, what
+//! reads it is not known.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use kanat_engine::{
+    Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange, failure_reads,
+};
+use kanat_mapping::json;
+use kanat_model::Timestamp;
+use kanat_model::message::Failure;
+
+use super::Tested;
+use super::sample::Checked;
+use crate::app::flow::samples::Samples;
+use crate::app::{App, Caller, adapter};
+
+/// Why a run ends before its end.
+enum End {
+    /// The flow's condition was false.
+    Filtered,
+    Failed(Failure),
+    /// It goes on from the output of a step that has none.
+    NotKnown,
+}
+
+struct Run<'r> {
+    program: &'r Program,
+    samples: &'r Samples,
+    sample: &'r Checked,
+    calls: kanat_script::Caller,
+    mask: Mask,
+    trace: Trace,
+    now: Timestamp,
+    /// What expressions see as `source`.
+    payload: Bytes,
+    /// What they see as `steps`.
+    steps: String,
+    /// Steps that would be called, and whose outputs are not given.
+    not_known: BTreeSet<String>,
+    output: Option<Bytes>,
+}
+
+pub(super) async fn run(
+    app: &App,
+    caller: &Caller,
+    program: &Program,
+    samples: &Samples,
+    sample: &Checked,
+    now: Timestamp,
+) -> Tested {
+    let mut trace = Trace::new(1, now);
+    trace.push(Record { at: now, ..Record::new("received", "test", "ok", 0) });
+    let mut run = Run {
+        calls: kanat_script::Caller::new(&app.adapters, adapter::key(caller), adapter::TEST_CONTEXT),
+        payload: Bytes::copy_from_slice(sample.payload.as_bytes()),
+        steps: "{}".to_owned(),
+        not_known: BTreeSet::new(),
+        output: None,
+        mask: samples.secrets(),
+        trace,
+        program,
+        samples,
+        sample,
+        now,
+    };
+    let ended = run.all().await;
+    let output = run.output.map(|output| String::from_utf8_lossy(&output).into_owned());
+    let tested = Tested { matched: true, output, failure: None, trace: run.trace.into_records() };
+    match ended {
+        Ok(()) | Err(End::NotKnown) => tested,
+        Err(End::Filtered) => Tested { matched: false, ..tested },
+        Err(End::Failed(failure)) => {
+            Tested { matched: failure.field.as_deref() != Some("when"), failure: Some(failure), ..tested }
+        }
+    }
+}
+
+impl Run<'_> {
+    async fn all(&mut self) -> Result<(), End> {
+        let program = self.program;
+        self.adapt().await?;
+        self.admit().await?;
+        for step in program.steps() {
+            self.step(step).await?;
+        }
+        let body = self.map().await?;
+        self.deliver(body).await
+    }
+
+    /// Evaluates a part of the program. One that calls adapters waits for them here.
+    async fn evaluate<T>(&mut self, part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send) -> T {
+        let (program, samples) = (self.program, self.samples);
+        let steps = self.steps.as_bytes();
+        let input = Input { payload: &self.payload, trigger: &self.sample.trigger, steps, now: self.now };
+        if !program.uses_adapters() {
+            return part(program, &input, samples);
+        }
+        let value =
+            self.calls.evaluate(samples, |adapters| part(program, &input, &Calling::new(samples, adapters))).await;
+        for report in self.calls.take_reports() {
+            let error = report.error.as_deref();
+            let adapted = Adapted { name: &report.name, duration: report.duration, report: report.to_json(), error };
+            self.trace.adapted(&adapted, &self.mask);
+        }
+        value
+    }
+
+    async fn adapt(&mut self) -> Result<(), End> {
+        if self.program.plan().adapter.is_empty() {
+            return Ok(());
+        }
+        let (begun, body) = (Instant::now(), self.sample.text());
+        match self.evaluate(|program, input, resources| program.adapt(input, body.as_bytes(), resources)).await {
+            Ok(adapted) => {
+                self.payload = adapted.unwrap_or_else(|| self.payload.clone());
+                Ok(())
+            }
+            Err(failure) => Err(self.refused(failure, begun)),
+        }
+    }
+
+    async fn admit(&mut self) -> Result<(), End> {
+        let begun = Instant::now();
+        match self.evaluate(Program::admits).await {
+            Ok(true) if self.program.plan().when.is_empty() => Ok(()),
+            Ok(true) => {
+                self.trace.validated("when", "ok", begun, None);
+                Ok(())
+            }
+            Ok(false) => {
+                self.trace.validated("when", "filtered", begun, None);
+                Err(End::Filtered)
+            }
+            Err(failure) => Err(self.refused(failure, begun)),
+        }
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), End> {
+        let (begun, name) = (Instant::now(), step.name());
+        let planned = self.program.plan().steps.iter().find(|planned| planned.name == name);
+        let is_missing = planned.is_some_and(|planned| planned.instance.is_empty());
+        let not_known = self.not_known_of(step.reads());
+        if is_missing {
+            self.not_sent("step", name, None, Some(missing()));
+        } else {
+            let made = self.evaluate(|program, input, resources| program.step_request(step, input, resources)).await;
+            match made {
+                Ok(Some(request)) => self.not_sent("step", name, Some(&request), not_known),
+                Ok(None) if not_known.is_none() => {
+                    self.trace.skipped(name);
+                    return Ok(());
+                }
+                Err(failure) if not_known.is_none() => return Err(self.refused(failure, begun)),
+                Ok(None) | Err(_) => self.not_sent("step", name, None, not_known),
+            }
+        }
+        match self.sample.outputs.iter().find(|(given, _)| given == name) {
+            Some((_, output)) => self.keep(name, output),
+            None => {
+                self.not_known.insert(name.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the output of a step to what expressions see.
+    fn keep(&mut self, name: &str, output: &str) {
+        let mut kept = self.steps.clone().into_bytes();
+        kept.pop();
+        if kept.len() > 1 {
+            kept.push(b',');
+        }
+        json::write_string(name, &mut kept);
+        kept.extend_from_slice(format!(":{{\"output\":{output},\"status\":200}}}}").as_bytes());
+        self.steps = String::from_utf8_lossy(&kept).into_owned();
+    }
+
+    /// The target's body: the mapping's output, or what came in.
+    async fn map(&mut self) -> Result<Bytes, End> {
+        if self.program.passes_through() {
+            self.output = Some(self.mask.apply_to_bytes(&self.payload));
+            return Ok(Bytes::from(self.sample.body()));
+        }
+        let begun = Instant::now();
+        let mapped = match self.evaluate(Program::map).await {
+            Ok(mapped) => mapped,
+            Err(failure) => return Err(self.refused_or_not_known(failure, begun)),
+        };
+        if self.program.plan().mapping.is_some() {
+            match self.not_known_of(self.program.mapping_reads()) {
+                None => self.trace.mapped(begun),
+                Some(note) => self.note("mapped", "mapping", "warning", note),
+            }
+        }
+        let adapted = self.evaluate(|program, _, resources| program.adapt_output(&mapped, resources)).await;
+        match adapted {
+            Ok(None) => {
+                self.output = Some(self.mask.apply_to_bytes(&mapped));
+                Ok(mapped)
+            }
+            Ok(Some(output)) => {
+                self.output = Some(self.mask.apply_to_bytes(&Bytes::from(output.clone())));
+                Ok(kanat_engine::body(output))
+            }
+            Err(failure) => Err(self.refused(failure, begun)),
+        }
+    }
+
+    async fn deliver(&mut self, body: Bytes) -> Result<(), End> {
+        let Some(target) = &self.program.plan().target else { return Ok(()) };
+        if target.instance.is_empty() {
+            self.not_sent("delivery", "target", None, Some(missing()));
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let made = self.evaluate(|program, input, resources| program.request(input, body, resources)).await;
+        match made {
+            Ok(Some(mut request)) => {
+                let declared =
+                    || self.sample.content_type.clone().unwrap_or(HeaderValue::from_static("application/json"));
+                self.program.type_content(&mut request, declared);
+                let reads = [self.program.mapping_reads(), self.program.target_reads()].concat();
+                let note = self.not_known_of(reads);
+                self.not_sent("delivery", "target", Some(&request), note);
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(failure) => Err(self.refused_or_not_known(failure, begun)),
+        }
+    }
+
+    /// A call that a run would make.
+    fn not_sent(&mut self, stage: &'static str, name: &str, request: Option<&Request>, error: Option<String>) {
+        let request = request.map(|request| {
+            let Request { method, url, headers, body, .. } = request;
+            exchange::request(method, url, headers, body, &self.mask)
+        });
+        let record = Record::new(stage, name, "skipped", 0);
+        self.trace.push(Record { at: Timestamp::now(), request, error, ..record });
+    }
+
+    fn note(&mut self, stage: &'static str, name: &str, status: &'static str, note: String) {
+        let record = Record::new(stage, name, status, 0);
+        self.trace.push(Record { at: Timestamp::now(), error: Some(note), ..record });
+    }
+
+    /// What is said of those of these steps whose outputs are not given; nothing when there are none.
+    fn not_known_of(&self, reads: Vec<String>) -> Option<String> {
+        let step = reads.into_iter().find(|step| self.not_known.contains(step))?;
+        Some(format!("the output of step {step:?} is not known in a test: give stepOutputs"))
+    }
+
+    /// A failure of an expression that reads what is not known says nothing of a run.
+    fn refused_or_not_known(&mut self, failure: Failure, begun: Instant) -> End {
+        let Some(note) = self.not_known_of(failure_reads(&failure)) else { return self.refused(failure, begun) };
+        let field = failure.field.unwrap_or_default();
+        let stage = if field.starts_with("target.") { "delivery" } else { "mapped" };
+        self.note(stage, &field, "skipped", note);
+        End::NotKnown
+    }
+
+    fn refused(&mut self, mut failure: Failure, begun: Instant) -> End {
+        failure.message = self.mask.apply(&failure.message).into_owned();
+        self.trace.refused(&failure, begun);
+        End::Failed(failure)
+    }
+}
+
+fn missing() -> String {
+    "the connector does not exist in this environment yet: the call cannot be shown".to_owned()
+}

@@ -1,0 +1,144 @@
+//! What a test is given in place of a request and of the answers to steps.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use kanat_engine::trigger::{self, Received};
+use kanat_mapping::json;
+use kanat_model::{Error, Timestamp};
+use kanat_proto::plan::v1::trigger::Kind;
+use kanat_proto::plan::v1::{FlowPlan, Verify};
+
+/// What the caller gives. Each field but `method` is JSON text; what is left out is empty.
+#[derive(Debug, Default)]
+pub struct Sample {
+    pub payload: String,
+    /// An object of texts, or of lists of texts.
+    pub headers: Option<String>,
+    /// An object of texts, or of lists of texts.
+    pub query: Option<String>,
+    /// POST when left out.
+    pub method: Option<String>,
+    /// An object.
+    pub path_params: Option<String>,
+    /// An object: the output of each step by its name.
+    pub step_outputs: Option<String>,
+}
+
+/// A sample that has been checked.
+#[derive(Debug)]
+pub struct Checked {
+    pub payload: String,
+    /// The document that expressions see as `trigger`.
+    pub trigger: Vec<u8>,
+    /// What the body is declared to be.
+    pub content_type: Option<HeaderValue>,
+    /// Outputs by step.
+    pub outputs: Vec<(String, String)>,
+}
+
+impl Sample {
+    /// Errors name the member that is wrong.
+    pub fn check(self, plan: &FlowPlan, at: Timestamp) -> Result<Checked, Error> {
+        check_json("sampleData", &self.payload)?;
+        let headers = headers(self.headers.as_deref())?;
+        let method = self.method.as_deref().filter(|method| !method.is_empty()).unwrap_or("POST");
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| Error::field("method", format!("{method:?} is no HTTP method")))?;
+        let path_params = self.path_params.unwrap_or_else(|| "{}".to_owned());
+        members("pathParams", &path_params)?;
+        let query = texts("query", self.query.as_deref())?;
+        let trigger = trigger::document(Received {
+            method: &method,
+            headers: &headers,
+            query,
+            at,
+            verify: verify(plan),
+            path_params: path_params.as_bytes(),
+            members: b"",
+        });
+        Ok(Checked {
+            outputs: outputs(plan, self.step_outputs.as_deref())?,
+            content_type: headers.get(header::CONTENT_TYPE).cloned(),
+            payload: self.payload,
+            trigger,
+        })
+    }
+}
+
+impl Checked {
+    /// The body as it would have come in: of a text that is declared to be no JSON, its characters.
+    pub fn body(&self) -> String {
+        let declared = self.content_type.as_ref().and_then(|declared| declared.to_str().ok()).unwrap_or_default();
+        if declared.is_empty() || declared.contains("json") { self.payload.clone() } else { self.text() }
+    }
+
+    /// A sample that is a string stands for a body of that text where an adapter reads the body.
+    pub fn text(&self) -> String {
+        let text = self.payload.trim();
+        if text.starts_with('"') { json::decode(text).into_owned() } else { self.payload.clone() }
+    }
+}
+
+/// Errors name `field`.
+pub fn check_json(field: &str, text: &str) -> Result<(), Error> {
+    json::check(text.as_bytes(), json::MAX_DEPTH).map_err(|error| {
+        Error::field(field, format!("line {}, column {}: {}", error.line, error.column, error.message))
+    })
+}
+
+fn headers(given: Option<&str>) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    for (name, values) in texts("headers", given)? {
+        let field = format!("headers.{name}");
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| Error::field(&field, format!("{name:?} is no name of an HTTP header")))?;
+        for value in values {
+            let value = HeaderValue::from_str(&value)
+                .map_err(|_| Error::field(&field, "has a character that no header may have"))?;
+            headers.append(key.clone(), value);
+        }
+    }
+    Ok(headers)
+}
+
+fn outputs(plan: &FlowPlan, given: Option<&str>) -> Result<Vec<(String, String)>, Error> {
+    let given = members("stepOutputs", given.unwrap_or("{}"))?;
+    for (name, _) in &given {
+        if !plan.steps.iter().any(|step| step.name == *name) {
+            return Err(Error::field(format!("stepOutputs.{name}"), format!("the flow has no step {name:?}")));
+        }
+    }
+    Ok(given)
+}
+
+fn verify(plan: &FlowPlan) -> Option<&Verify> {
+    match plan.trigger.as_ref()?.kind.as_ref()? {
+        Kind::Webhook(webhook) => webhook.verify.as_ref(),
+        Kind::Schedule(_) | Kind::Manual(_) | Kind::Poll(_) | Kind::Api(_) => None,
+    }
+}
+
+/// The members of an object; none when it is left out or null.
+fn members(field: &str, text: &str) -> Result<Vec<(String, String)>, Error> {
+    check_json(field, text)?;
+    match text.trim() {
+        "null" => Ok(Vec::new()),
+        object if object.starts_with('{') => {
+            let members = json::members(object).into_iter();
+            Ok(members.map(|(name, value)| (json::decode(name).into_owned(), value.trim().to_owned())).collect())
+        }
+        _ => Err(Error::field(field, "must be an object")),
+    }
+}
+
+fn texts(field: &str, given: Option<&str>) -> Result<Vec<(String, Vec<String>)>, Error> {
+    let mut texts = Vec::new();
+    for (name, value) in members(field, given.unwrap_or("{}"))? {
+        let items: Vec<&str> =
+            if value.starts_with('[') { json::items(&value).collect() } else { vec![value.as_str()] };
+        let text = |item: &str| item.trim().starts_with('"').then(|| json::decode(item.trim()).into_owned());
+        let values: Option<Vec<String>> = items.into_iter().map(text).collect();
+        let wrong = || Error::field(format!("{field}.{name}"), "must be a text or a list of texts");
+        texts.push((name.clone(), values.ok_or_else(wrong)?));
+    }
+    Ok(texts)
+}
