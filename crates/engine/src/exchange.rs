@@ -155,8 +155,8 @@ mod tests {
         let shown = request(&Method::POST, &url, &HeaderMap::new(), b"{}", &mask);
         assert_eq!(method_and_url(&shown), "POST https://erp.example/in?key=********");
         let answered = |status, body: &str| {
-            let body = Bytes::copy_from_slice(body.as_bytes());
-            beginning(&Response { status, headers: HeaderMap::new(), body, truncated: false }, &mask)
+            let (body, headers) = (body.as_bytes(), HeaderMap::new());
+            beginning(&Answered { status, headers: &headers, body, truncated: false }, &mask)
         };
         assert_eq!(answered(500, "{\n  \"error\": \"s3cret\"\n}\n"), "500: {   \"error\": \"********\" }");
         assert_eq!(answered(503, " \n"), "503");

@@ -1,5 +1,7 @@
 //! Flows between the wire and the use-cases.
 
+use std::collections::HashMap;
+
 use kanat_flow::diff::Change;
 use kanat_flow::graph::Graph;
 use kanat_flow::{Diagnostic, Severity};

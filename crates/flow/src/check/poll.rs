@@ -38,8 +38,12 @@ const PAGINATION_KEYS: &[&str] = &[
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
 pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Poll> {
-    let place =
-        Place { instance: has_connector.then_some(InstanceOf::Source), state: true, calls: false, ..Place::new("source.poll") };
+    let place = Place {
+        instance: has_connector.then_some(InstanceOf::Source),
+        state: true,
+        calls: false,
+        ..Place::new("source.poll")
+    };
     let members = checker.members(spot, KEYS)?;
     let url = checker.required(&members, "url").and_then(|spot| url(checker, &spot, place));
     let method = match members.get("method") {

@@ -54,6 +54,8 @@ pub enum Command {
         /// Leave a paused flow paused.
         #[arg(long)]
         keep_paused: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Hold the flow's messages; they are accepted and kept.
     Pause { flow: String },
@@ -113,8 +115,11 @@ impl Command {
                 let path = session.client.path(&FLOW, &flow).await?;
                 session.print(&session.client.get(&path, &[]).await?, show::whole)
             }
-            Self::Deploy { flow, summary, keep_paused } => {
+            Self::Deploy { flow, summary, keep_paused, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;
+                if !keep_paused && resumes(session, &path, &flow, consent).await? == Decision::Stop {
+                    return Ok(());
+                }
                 let mut body = json!({ "keepPaused": keep_paused });
                 if let Some(summary) = summary {
                     body["changeSummary"] = summary.into();
@@ -183,6 +188,17 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     session.print(&answer, |answer| format!("{} as {id}", answer.text("status")))?;
     session.hint(&format!("look at it with `kanat message show {id}`"));
     Ok(())
+}
+
+/// Asks before a deploy lets a paused flow run again, and says how many messages go on.
+async fn resumes(session: &Session, path: &str, flow: &str, consent: Consent) -> Result<Decision> {
+    let found = session.client.get(path, &[]).await?;
+    if found.text("status") != "paused" {
+        return consent.tell(&format!("flow {flow} will be deployed"));
+    }
+    let query = [("flowId", found.text("id")), ("status", "held".to_owned()), ("limit", "1".to_owned())];
+    let held = session.client.get("/messages", &query).await?.text("pagination.total");
+    consent.ask(&format!("flow {flow} is paused and will run again; held messages that go on: {held}"))
 }
 
 async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {

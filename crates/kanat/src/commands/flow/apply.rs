@@ -63,14 +63,11 @@ impl Apply {
             Some(flow) => client.patch(&path(flow), &body).await.map_err(explain)?,
         };
         let running = flow.text("version");
-        if flow.text("status") == "paused" {
-            // A deploy would send what the flow holds.
-            let name = flow.text("name");
-            session.print(&flow, |_| format!("flow {name} is paused; its definition is saved"))?;
-            session.hint(&format!("make it live with `kanat flow deploy {name}`, which sends what it holds"));
-            return Ok(());
+        // A paused flow goes on holding its messages.
+        let mut deploy = json!({ "keepPaused": true });
+        if let Some(summary) = &self.summary {
+            deploy["changeSummary"] = summary.as_str().into();
         }
-        let deploy = self.summary.as_ref().map_or(json!({}), |summary| json!({ "changeSummary": summary }));
         let answer = client.post(&format!("{}/deploy", path(&flow)), &deploy).await.map_err(explain)?;
         session.print(&answer, |flow| {
             let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
