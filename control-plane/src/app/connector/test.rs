@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use kanat_catalog::{Entry, Instance, MASK};
+use kanat_engine::Mask;
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
 use kanat_model::{Error, Timestamp};
 use kanat_net::outbound;
-use url::form_urlencoded;
 
 use crate::app::{App, Caller};
 
@@ -37,19 +37,19 @@ pub struct Shown {
 }
 
 impl Shown {
-    fn of(instance: &Instance, request: &outbound::Request) -> Self {
+    fn of(mask: &Mask, request: &outbound::Request) -> Self {
         let headers = request.headers.iter().map(|(name, value)| {
             let text = String::from_utf8_lossy(value.as_bytes());
             let shown = match (name == header::AUTHORIZATION, value.is_sensitive()) {
                 (true, _) => text.split_once(' ').map_or_else(|| MASK.to_owned(), |(kind, _)| format!("{kind} {MASK}")),
                 (false, true) => MASK.to_owned(),
-                (false, false) => masked(instance, &text),
+                (false, false) => mask.apply(&text).into_owned(),
             };
             (name.as_str().to_owned(), shown)
         });
         Self {
             method: request.method.to_string(),
-            url: masked(instance, request.url.as_str()),
+            url: mask.apply(request.url.as_str()).into_owned(),
             headers: headers.collect(),
         }
     }
@@ -58,14 +58,6 @@ impl Shown {
     fn call(&self) -> String {
         format!("{} {}", self.method, self.url)
     }
-}
-
-/// A text without the instance's secrets, as they stand or as a URL writes them.
-fn masked(instance: &Instance, text: &str) -> String {
-    instance.secrets().iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), |text, secret| {
-        let in_query: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        text.replace(secret.as_str(), MASK).replace(&in_query, MASK)
-    })
 }
 
 /// Calls the instance with its credentials; its health follows from what was found.
@@ -80,11 +72,12 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     instance.apply_auth(&mut url, &mut headers);
     let method = Method::from_bytes(entry.test.method.as_bytes()).unwrap_or(Method::GET);
     let request = outbound::Request { method, url, headers, body: Bytes::new(), timeout: TIMEOUT };
-    let shown = Shown::of(&instance, &request);
+    let mask = Mask::new(instance.secrets());
+    let shown = Shown::of(&mask, &request);
     let begun = Instant::now();
     let outcome = app.outbound.send(request).await;
     let latency = begun.elapsed();
-    let (ok, message) = judge(entry, &shown, outcome.as_ref().map_err(|error| masked(&instance, &error.to_string())));
+    let (ok, message) = judge(entry, &shown, outcome.as_ref().map_err(|error| mask.apply(&error.to_string()).into_owned()));
     let status = outcome.ok().map(|answer| answer.status);
     let tested = Tested { ok, status, message, latency, request: shown };
     note(app, id, &tested).await?;
@@ -177,14 +170,14 @@ mod tests {
             let mut headers = HeaderMap::new();
             instance.apply_auth(&mut url, &mut headers);
             let request = outbound::Request { method: Method::GET, url, headers, body: Bytes::new(), timeout: TIMEOUT };
-            let Shown { url, headers, .. } = Shown::of(&instance, &request);
+            let Shown { url, headers, .. } = Shown::of(&Mask::new(instance.secrets()), &request);
             (url, headers)
         };
-        let bearer = r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s","headers":{"X-A":"t s!"}}"#;
+        let bearer = r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s-4711","headers":{"X-A":"t s-4711!"}}"#;
         let (url, headers) = shown(bearer);
         assert_eq!((url.as_str(), headers["x-a"].as_str()), ("https://erp.example/", "********!"));
         assert_eq!(headers["authorization"], "Bearer ********");
-        let query = r#"{"base_url":"https://erp.example","auth":"api_key","api_key":"t s","api_key_in":"query","api_key_name":"k"}"#;
+        let query = r#"{"base_url":"https://erp.example","auth":"api_key","api_key":"t s-4711","api_key_in":"query","api_key_name":"k"}"#;
         assert_eq!(shown(query).0, "https://erp.example/?k=********");
     }
 

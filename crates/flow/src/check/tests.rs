@@ -183,7 +183,7 @@ fn takes_every_scheme_with_its_keys() {
         "scheme: hmac-sha256, secret: s, header: X-Sig, prefix: sha256=, encoding: base64",
         "scheme: hmac-sha1, secret: s",
         "scheme: hmac-sha512, secret: s",
-        "scheme: standard-webhooks, secret: s, tolerance: 10m",
+        "scheme: standard-webhooks, secret: whsec_MfKQ9r8G, tolerance: 10m",
         "scheme: github, secret: s",
         "scheme: stripe, secret: s, tolerance: 600",
         "scheme: shopify, secret: s",

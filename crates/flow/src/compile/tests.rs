@@ -206,9 +206,9 @@ fn warns_of_fields_that_no_instance_of_the_entry_has() {
     assert_eq!(
         warnings,
         [
-            "line 2, column 86, source.verify.secret: found the field \"webhok_secret\", which connector instances of http do not have; did you mean \"webhook_secret\"",
-            "line 4, column 92, steps[0].when: found the field \"api_kye\", which connector instances of email-delivery do not have; did you mean \"api_key\"",
-            "line 5, column 49, target.endpoint: found the field \"tenant\", which connector instances of http do not have",
+            "line 2, column 90, source.verify.secret: found the field \"webhok_secret\", which connector instances of http do not have; did you mean \"webhook_secret\"",
+            "line 4, column 91, steps[0].when: found the field \"api_kye\", which connector instances of email-delivery do not have; did you mean \"api_key\"",
+            "line 5, column 50, target.endpoint: found the field \"tenant\", which connector instances of http do not have",
             "line 6, column 23, mapping.a: found the field \"nmae\", which connector instances of http do not have",
         ]
     );
