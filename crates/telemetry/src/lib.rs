@@ -26,13 +26,13 @@ pub fn check_filter(filter: &str) -> Result<(), Error> {
 fn env_filter(filter: &str) -> Result<EnvFilter, Error> {
     // A word alone is a module to `tracing`: a misspelt level would silence everything.
     let is_level = |word: &str| LEVELS.contains(&word.to_lowercase().as_str());
-    let mut words = filter.split(',').map(str::trim);
-    if let Some(word) = words.find(|word| !word.contains(['=', '[', ']', '{', '}']) && !is_level(word)) {
+    let words: Vec<&str> = filter.split(',').map(str::trim).collect();
+    if let Some(word) = words.iter().find(|word| !word.contains(['=', '[', ']', '{', '}']) && !is_level(word)) {
         let near = nearest::nearest(word, LEVELS).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
         let levels = LEVELS.join(", ");
         return Err(Error::Filter(format!("{word:?} is none of the levels {levels}{near}")));
     }
-    EnvFilter::try_new(filter).map_err(|error| Error::Filter(error.to_string()))
+    EnvFilter::try_new(words.join(",")).map_err(|error| Error::Filter(error.to_string()))
 }
 
 /// Installs the process-wide log.
