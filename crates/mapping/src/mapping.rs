@@ -29,7 +29,7 @@ pub enum FieldValue {
     /// A list is mapped item by item; `item` in the map's expressions is the item.
     Each {
         list: Expression,
-        map: Mapping,
+        map: Box<Mapping>,
     },
 }
 

@@ -167,7 +167,7 @@ proptest! {
             (name, FieldValue::Expression(Expression::parse(&expression.text().replace("source", "item")).expect("same form")))
         });
         let map = Mapping::new(items.collect()).expect("the names differ");
-        fields.push(("items".to_owned(), FieldValue::Each { list: Expression::parse("source").expect("a path"), map }));
+        fields.push(("items".to_owned(), FieldValue::Each { list: Expression::parse("source").expect("a path"), map: Box::new(map) }));
         let mut out = Vec::new();
         let written = Mapping::new(fields).expect("the names differ").write(&scope, &mut out);
         prop_assert_eq!(written.is_err(), out.is_empty());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
-use kanat_catalog::{Entry, Instance, MASK};
+use kanat_catalog::{Entry, MASK};
 use kanat_engine::Mask;
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
@@ -77,7 +77,8 @@ pub async fn test(app: &App, caller: &Caller, id: &InstanceId) -> Result<Tested,
     let begun = Instant::now();
     let outcome = app.outbound.send(request).await;
     let latency = begun.elapsed();
-    let (ok, message) = judge(entry, &shown, outcome.as_ref().map_err(|error| mask.apply(&error.to_string()).into_owned()));
+    let (ok, message) =
+        judge(entry, &shown, outcome.as_ref().map_err(|error| mask.apply(&error.to_string()).into_owned()));
     let status = outcome.ok().map(|answer| answer.status);
     let tested = Tested { ok, status, message, latency, request: shown };
     note(app, id, &tested).await?;
@@ -121,6 +122,8 @@ fn judge(entry: &Entry, call: &Shown, outcome: Result<&outbound::Response, Strin
 
 #[cfg(test)]
 mod tests {
+    use kanat_catalog::Instance;
+
     use super::*;
 
     fn call() -> Shown {
@@ -173,7 +176,8 @@ mod tests {
             let Shown { url, headers, .. } = Shown::of(&Mask::new(instance.secrets()), &request);
             (url, headers)
         };
-        let bearer = r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s-4711","headers":{"X-A":"t s-4711!"}}"#;
+        let bearer =
+            r#"{"base_url":"https://erp.example","auth":"bearer","token":"t s-4711","headers":{"X-A":"t s-4711!"}}"#;
         let (url, headers) = shown(bearer);
         assert_eq!((url.as_str(), headers["x-a"].as_str()), ("https://erp.example/", "********!"));
         assert_eq!(headers["authorization"], "Bearer ********");

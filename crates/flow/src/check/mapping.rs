@@ -79,7 +79,7 @@ fn each(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(FieldValue,
     let inner = Place { item: true, ..place };
     let map = checker.required(&members, "map").and_then(|spot| fields(checker, &spot, inner));
     let (list, (fields, map)) = (list?, map?);
-    Some((FieldValue::Each { list: list.clone(), map: fields }, Compiled::Each { list, map }))
+    Some((FieldValue::Each { list: list.clone(), map: fields }, Compiled::Each { list, map: Box::new(map) }))
 }
 
 /// An object written as a map of its own.

@@ -117,7 +117,7 @@ fn mapping(fields: &plan::Mapping) -> Option<Mapping> {
         plan::field::Value::Template(text) => Template::parse(text).ok().map(FieldValue::Template),
         plan::field::Value::Each(each) => {
             let list = Expression::parse(&each.list).ok()?;
-            Some(FieldValue::Each { list, map: mapping(each.map.as_ref()?)? })
+            Some(FieldValue::Each { list, map: Box::new(mapping(each.map.as_ref()?)?) })
         }
     };
     let fields: Option<Vec<_>> = fields.fields.iter().map(|field| Some((field.name.clone(), value(field)?))).collect();

@@ -104,7 +104,7 @@ impl Builder {
         let value = match value {
             FieldValue::Expression(expression) => MemberValue::Expression(expression.into_compiled()),
             FieldValue::Template(template) => MemberValue::Template(template.into_parts()),
-            FieldValue::Each { list, map } => MemberValue::Each(list.into_compiled(), Box::new(map)),
+            FieldValue::Each { list, map } => MemberValue::Each(list.into_compiled(), map),
         };
         object.members.push(Member::new(&name[start..], value));
     }

@@ -16,7 +16,7 @@ fn mapping(fields: &[(&str, Field)]) -> Mapping {
         Text(text) if text.contains("{{") => FieldValue::Template(Template::parse(text).expect("a template")),
         Text(text) => FieldValue::Expression(Expression::parse(text).expect("an expression")),
         Each(list, map) => {
-            FieldValue::Each { list: Expression::parse(list).expect("an expression"), map: mapping(map) }
+            FieldValue::Each { list: Expression::parse(list).expect("an expression"), map: Box::new(mapping(map)) }
         }
     };
     let fields = fields.iter().map(|(name, field)| ((*name).to_owned(), value(field))).collect();
