@@ -22,7 +22,7 @@ pub struct Flags {
     /// URL, or the address listened on where webhooks have one of their own].
     #[arg(long, env = "KANAT_API_URL")]
     pub api_url: Option<String>,
-    /// Origins of pages whose scripts may call the management API, separated by commas, as in https://app.example.com
+    /// Origins of pages whose scripts may call the management API, separated by commas, as in `https://app.example.com`
     /// [default: none].
     #[arg(long, env = "KANAT_ALLOWED_ORIGINS", value_delimiter = ',')]
     pub allowed_origins: Option<Vec<String>>,
