@@ -207,7 +207,7 @@ pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<V
     }
 }
 
-/// What runs of a flow as a graph, or its draft; of a flow that was never deployed always the draft.
+/// Returns the graph of what runs, or of another edition. A flow that was never deployed has its draft alone.
 pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId, edition: Option<Edition>) -> Result<Graph, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;

@@ -43,7 +43,8 @@ struct Reading {
 impl Credentials {
     /// The answer as long as the caller's credential lasts.
     pub fn bound(&self, app: &Arc<App>, caller: Caller, response: Response<Body>) -> Response<Body> {
-        let (credentials, app) = (self.clone(), Arc::clone(app));
+        let credentials = self.clone();
+        let app = Arc::clone(app);
         let end = async move { status::of(credentials.end(&app, &caller).await) }.boxed();
         response.map(|body| Body::new(Bound { body, end: Some(end) }))
     }

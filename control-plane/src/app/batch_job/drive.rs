@@ -162,7 +162,7 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-/// Whether the same record may be taken another time.
+/// Returns whether another try at the same record may succeed.
 fn may_pass(error: &Error) -> bool {
     matches!(error.code, Code::Unavailable | Code::ResourceExhausted | Code::Internal)
 }

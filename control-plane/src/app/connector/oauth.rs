@@ -235,7 +235,8 @@ fn client(entry: &Entry, config: &Config) -> Result<Client, Error> {
     client.map_err(Error::precondition)
 }
 
-/// Where this service takes people back: at the API's address, or at that of the webhooks while the former is not known.
+/// Returns the address at which this service takes people back: the API's, or that of the webhooks while the former is not
+/// known.
 fn own_callback(app: &App) -> String {
     let url = if app.api_url.base().is_empty() { &app.public_url } else { &app.api_url };
     url.oauth_callback()

@@ -93,7 +93,7 @@ async fn note(app: &App, id: &InstanceId, tested: &Tested) -> Result<(), Error> 
     Ok(tx.commit().await?)
 }
 
-/// Whether an instance is of use, and why. A server that answers is reached; one that turns the credentials down, or fails, is
+/// Returns whether an instance is of use, and why. A server that answers is reached; one that turns the credentials down, or fails, is
 /// not of use. Of an entry that knows what to ask for, nothing but success will do.
 fn judge(entry: &Entry, call: &Shown, outcome: Result<&outbound::Response, String>) -> (bool, String) {
     let call = call.call();
@@ -101,7 +101,8 @@ fn judge(entry: &Entry, call: &Shown, outcome: Result<&outbound::Response, Strin
         Ok(answer) => answer,
         Err(why) => return (false, format!("{call}: {why}")),
     };
-    let (status, knows) = (answer.status, !entry.test.path.is_empty());
+    let status = answer.status;
+    let knows = !entry.test.path.is_empty();
     let answered = format!("{call} answered {status}");
     let only_reached = "the server is reached, and this says nothing of the credentials";
     match status {
@@ -127,8 +128,7 @@ mod tests {
     use super::*;
 
     fn call() -> Shown {
-        let (method, url) = ("GET".to_owned(), "https://erp.example/".to_owned());
-        Shown { method, url, headers: BTreeMap::new() }
+        Shown { method: "GET".to_owned(), url: "https://erp.example/".to_owned(), headers: BTreeMap::new() }
     }
 
     fn told(entry: &str, status: u16, body: &'static str) -> (bool, String) {

@@ -31,13 +31,13 @@ const TRIES: usize = 100;
 /// How the draft is put into service.
 #[derive(Debug, Default)]
 pub struct Deploy {
-    /// What changed; that of the draft when left out.
+    /// Summary of what changed; the draft's own when it is left out.
     pub summary: Option<String>,
     /// A paused flow stays paused.
     pub keep_paused: bool,
 }
 
-/// Which version is put into service again.
+/// Version that is put into service again.
 #[derive(Debug)]
 pub struct Rollback {
     pub version: u32,
@@ -49,7 +49,7 @@ pub struct Rollback {
 #[derive(Debug)]
 pub struct Deployed {
     pub flow: Flow,
-    /// Of a flow that was paused: the messages that it held.
+    /// Number of messages that the flow held; `None` for a flow that was not paused.
     pub held_messages: Option<u64>,
 }
 
@@ -140,9 +140,8 @@ async fn put_into_service(
         let flow = existing(&mut tx, caller, id).await?;
         if_match.check(flow.revision)?;
         let was_paused = flow.status == Status::Paused;
-        let stored = flow.clone();
         let flow = asked.of(flow, &mut tx).await?;
-        if runs_already(app, &stored, &flow, &mut tx).await? {
+        if runs_already(app, &flow, &mut tx).await? {
             drop(tx);
             return unchanged(app, caller, id, asked.status(), if_match).await;
         }
@@ -235,12 +234,12 @@ async fn ready(
     })
 }
 
-/// Whether `flow` as it is to be deployed is what runs: the definition, and the plan that it comes to today. A plan that a
-/// node has refused is deployed again.
-async fn runs_already(app: &App, stored: &Flow, flow: &Flow, db: &mut Db) -> Result<bool, Error> {
+/// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that it compiles to today. A
+/// plan that a node has refused counts as not running.
+async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool, Error> {
     let deployed = flow_version::get(db, &flow.id, flow.version).await?;
-    if deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config)
-        || stored.yaml_config != flow.yaml_config
+    if flow.draft
+        || deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config)
         || !app.hub.rejections(&Kind::Flow.resource_id(flow.id.as_str())).is_empty()
     {
         return Ok(false);
@@ -285,7 +284,7 @@ async fn unchanged(
     change.commit(Deployed { flow, held_messages }).await
 }
 
-/// How many messages a flow holds.
+/// Returns the number of messages that a flow holds.
 async fn held(app: &App, caller: &Caller, id: &FlowId) -> Result<u64, Error> {
     let tenant = Tenant { account_id: caller.account_id.clone(), environment_id: caller.environment_id.clone() };
     let filter = Filter { status: Some(message::Status::Held), ..Filter::flow(tenant, id.clone()) };

@@ -11,8 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::app::App;
 
-/// How long nodes are waited for that hold messages of the flow. They break their attempts off when they hear of it, and one
-/// that does not hear of it is a reason for a change to be pending.
+/// Longest wait for nodes that hold messages of the flow. They break their attempts off when they hear of the deletion.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// The longest time between looks at the log: what another process writes may wake nobody here.
@@ -26,7 +25,8 @@ pub(super) async fn mark(app: &App, id: &FlowId) -> Result<(), Error> {
 /// Ends the messages of the flow, which is marked and out of service. Messages that a node holds for longer than
 /// [`WAIT`] are ended by whoever claims them next.
 pub(super) async fn end_messages(app: &App, id: &FlowId) -> Result<(), Error> {
-    let (failure, deadline) = (Failure::flow_deleted(), Instant::now() + WAIT);
+    let failure = Failure::flow_deleted();
+    let deadline = Instant::now() + WAIT;
     let mut changed = app.log.changed();
     loop {
         // Before the look, so that no change after it goes unseen.

@@ -17,11 +17,9 @@ pub async fn warnings(
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
-    let mut warnings = check_names(definition, names);
     let unset = unset(app, db, caller, definition, names).await?;
-    warnings.extend(unset.into_iter().map(|unset| Diagnostic { severity: Severity::Warning, ..unset }));
-    warnings.sort_by_key(|warning| (warning.line, warning.column));
-    Ok(warnings)
+    let unset = unset.into_iter().map(|unset| Diagnostic { severity: Severity::Warning, ..unset });
+    Ok(in_order(check_names(definition, names), unset))
 }
 
 /// Returns all that keeps a definition from being deployed here, in order of place.
@@ -32,11 +30,15 @@ pub async fn faults(
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
-    let mut faults = check_names(definition, names);
     let unset = unset(app, db, caller, definition, names).await?;
-    faults.extend(unset.into_iter().filter(|unset| unset.severity == Severity::Error));
-    faults.sort_by_key(|fault| (fault.line, fault.column));
-    Ok(faults)
+    let unset = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
+    Ok(in_order(check_names(definition, names), unset))
+}
+
+fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+    found.extend(more);
+    found.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    found
 }
 
 /// The fields that the definition names and the instances do not hold. Configs are opened only of instances whose fields it

@@ -61,7 +61,10 @@ fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
 /// The first line whose quoting is broken, and how: a quoted field that never ends would take the rest of the text as its
 /// value, and what stands behind one that has ended would become a part of it.
 fn broken_quoting(text: &str) -> Option<(u64, &'static str)> {
-    let (mut line, mut opened, mut begins_field, mut ended) = (1, None, true, false);
+    let mut line = 1;
+    let mut opened = None;
+    let mut begins_field = true;
+    let mut ended = false;
     let mut characters = text.bytes().peekable();
     while let Some(byte) = characters.next() {
         if ended && !matches!(byte, b',' | b'\n' | b'\r') {

@@ -93,7 +93,8 @@ impl Run<'_> {
 
     /// Evaluates a part of the program. One that calls adapters waits for them here.
     async fn evaluate<T>(&mut self, part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send) -> T {
-        let (program, samples) = (self.program, self.samples);
+        let program = self.program;
+        let samples = self.samples;
         let steps = self.steps.as_bytes();
         let input = Input { payload: &self.payload, trigger: &self.sample.trigger, steps, now: self.now };
         if !program.uses_adapters() {
@@ -113,7 +114,8 @@ impl Run<'_> {
         if self.program.plan().adapter.is_empty() {
             return Ok(());
         }
-        let (begun, body) = (Instant::now(), self.sample.text());
+        let begun = Instant::now();
+        let body = self.sample.text();
         match self.evaluate(|program, input, resources| program.adapt(input, body.as_bytes(), resources)).await {
             Ok(adapted) => {
                 self.payload = adapted.unwrap_or_else(|| self.payload.clone());
@@ -140,7 +142,8 @@ impl Run<'_> {
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), End> {
-        let (begun, name) = (Instant::now(), step.name());
+        let begun = Instant::now();
+        let name = step.name();
         let planned = self.program.plan().steps.iter().find(|planned| planned.name == name);
         let is_missing = planned.is_some_and(|planned| planned.instance.is_empty());
         let not_known = self.not_known_of(step.reads());
