@@ -2,7 +2,7 @@
 
 use kanat_tests::rest::text;
 use kanat_tests::target::{Received, Reply, ok, status};
-use kanat_tests::{Answer, FakeTarget, Rest, TestApp};
+use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
 use serde_json::{Value, json};
 
 use super::{PATH, quote};
@@ -118,7 +118,14 @@ async fn an_answer_that_is_built_is_given_and_one_that_does_not_fit_its_schema_i
     app.api.post(&versions, &second).await.expect(201);
     let unfit = call(&consumer, "POST", "/v2/built", &json!({"id": 1})).await;
     assert_eq!(unfit.status, 502, "{}", unfit.text);
-    let message = app.api.message_becomes(&text(&unfit.json()["messageId"]), "delivered").await;
+    // The record of a call that calls nobody is written behind its answer.
+    let path = format!("/api/v1/messages/{}", text(&unfit.json()["messageId"]));
+    let message = until("the call is on record", || async {
+        let found = app.api.get(&path).await;
+        (found.status == 200).then(|| found.json())
+    });
+    let message = message.await;
+    assert_eq!(message["status"], "delivered");
     let trace = message["trace"].as_array().unwrap();
     let told = trace.iter().find(|record| record["name"] == "responseSchema").unwrap();
     assert_eq!(told["status"], "failed");
