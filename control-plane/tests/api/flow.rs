@@ -115,6 +115,26 @@ async fn deploys_at_once_are_few_changes() {
 }
 
 #[tokio::test]
+async fn deploys_of_one_flow_at_once_make_one_version_of_each_definition() {
+    let plane = TestPlane::start().await;
+    surroundings(&plane).await;
+    let id = create(&plane, ORDERS).await.id;
+    for version in 1..=4 {
+        let changed = ORDERS.replace("total > 0", &format!("total > {version}"));
+        let update = UpdateFlowRequest { id: id.clone(), yaml_config: Some(changed.clone()), ..Default::default() };
+        plane.flows().update_flow(update).await.unwrap();
+        for deployed in join_all([&id; 6].map(|id| deploy(&plane, id))).await {
+            let deployed = deployed.unwrap();
+            assert_eq!(deployed.version, version);
+            assert_eq!(deployed.yaml_config, changed);
+        }
+    }
+    let versions = ListFlowVersionsRequest { id, ..Default::default() };
+    let versions = plane.flows().list_flow_versions(versions).await.unwrap().into_inner().data;
+    assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [4, 3, 2, 1]);
+}
+
+#[tokio::test]
 async fn a_deploy_that_is_wrong_fails_alone() {
     let plane = TestPlane::start().await;
     let (instance, _) = surroundings(&plane).await;
