@@ -61,8 +61,8 @@ fn content(rpc: &Rpc, message: &DynamicMessage) -> (HeaderValue, Vec<u8>) {
     }
     let mut out = Vec::new();
     match &rest.response_body {
-        Some(field) => encode::value(&message.get_field(field), &field.kind(), &mut out),
-        None => encode::message(message, &mut out),
+        Some(field) => encode::value(&message.get_field(field), &field.kind(), &rpc.nullable, &mut out),
+        None => encode::message(message, &rpc.nullable, &mut out),
     }
     (HeaderValue::from_static("application/json"), out)
 }

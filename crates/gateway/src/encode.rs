@@ -1,33 +1,39 @@
 //! Messages into JSON: fields by their JSON names in order of their numbers, plain fields and lists always, what can be
-//! absent only when it is there, `kanat.v1.Json` in place.
+//! absent only when it is there or is marked as null, `kanat.v1.Json` in place.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 
+use crate::field::NullableFields;
 use crate::{field, json};
 
 /// Appends `message` to `out`, without white space.
-pub(crate) fn message(message: &DynamicMessage, out: &mut Vec<u8>) {
+pub(crate) fn message(message: &DynamicMessage, nullable: &NullableFields, out: &mut Vec<u8>) {
     if let Some(text) = field::inline_json(&message.descriptor()) {
         return inline(message.get_field(&text).as_str().unwrap_or_default(), out);
     }
     out.push(b'{');
     let mut first = true;
     for field in message.descriptor().fields() {
-        if field.supports_presence() && !message.has_field(&field) {
+        let is_absent = field.supports_presence() && !message.has_field(&field);
+        if is_absent && !nullable.contains(&field) {
             continue;
         }
         separate(&mut first, out);
         json::write_string(field.json_name(), out);
         out.push(b':');
-        value(&message.get_field(&field), &field.kind(), out);
+        if is_absent {
+            out.extend_from_slice(b"null");
+        } else {
+            value(&message.get_field(&field), &field.kind(), nullable, out);
+        }
     }
     out.push(b'}');
 }
 
 /// Appends one value of a field of `kind`.
-pub(crate) fn value(value: &Value, kind: &Kind, out: &mut Vec<u8>) {
+pub(crate) fn value(value: &Value, kind: &Kind, nullable: &NullableFields, out: &mut Vec<u8>) {
     match value {
         Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
         Value::I32(n) => out.extend_from_slice(n.to_string().as_bytes()),
@@ -42,22 +48,22 @@ pub(crate) fn value(value: &Value, kind: &Kind, out: &mut Vec<u8>) {
             Some(known) => json::write_string(known.name(), out),
             None => out.extend_from_slice(number.to_string().as_bytes()),
         },
-        Value::Message(inner) => message(inner, out),
+        Value::Message(inner) => message(inner, nullable, out),
         Value::List(items) => {
             out.push(b'[');
             let mut first = true;
             for item in items {
                 separate(&mut first, out);
-                self::value(item, kind, out);
+                self::value(item, kind, nullable, out);
             }
             out.push(b']');
         }
-        Value::Map(entries) => map(entries.iter().collect(), kind, out),
+        Value::Map(entries) => map(entries.iter().collect(), kind, nullable, out),
     }
 }
 
 /// Keys in their order, so that equal maps read equal.
-fn map(mut entries: Vec<(&MapKey, &Value)>, kind: &Kind, out: &mut Vec<u8>) {
+fn map(mut entries: Vec<(&MapKey, &Value)>, kind: &Kind, nullable: &NullableFields, out: &mut Vec<u8>) {
     entries.sort_by_key(|(key, _)| (*key).clone());
     let Some(value_kind) = kind.as_message().map(|entry| entry.map_entry_value_field().kind()) else { return };
     out.push(b'{');
@@ -74,7 +80,7 @@ fn map(mut entries: Vec<(&MapKey, &Value)>, kind: &Kind, out: &mut Vec<u8>) {
         };
         json::write_string(&key, out);
         out.push(b':');
-        value(entry, &value_kind, out);
+        value(entry, &value_kind, nullable, out);
     }
     out.push(b'}');
 }

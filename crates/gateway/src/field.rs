@@ -1,12 +1,33 @@
 //! How the fields of a message are called in JSON, and what their paths look like.
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use std::collections::HashSet;
+
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor};
 
 /// The message that stands for JSON in place.
 const JSON: &str = "kanat.v1.Json";
 
 /// The option of fields that are filters.
 const FILTER: &str = "kanat.v1.filter";
+
+/// Fields that are null in JSON when they are absent. Read once: the options of a field are decoded at every look.
+#[derive(Debug)]
+pub(crate) struct NullableFields(HashSet<String>);
+
+impl NullableFields {
+    /// Finds the fields of `pool` that are marked `null_when_absent`.
+    pub(crate) fn of(pool: &DescriptorPool) -> Self {
+        let Some(mark) = pool.get_extension_by_name("kanat.v1.null_when_absent") else { return Self(HashSet::new()) };
+        let messages: Vec<_> = pool.all_messages().collect();
+        let fields = messages.iter().flat_map(MessageDescriptor::fields);
+        let marked = fields.filter(|field| field.options().get_extension(&mark).as_bool().unwrap_or_default());
+        Self(marked.map(|field| field.full_name().to_owned()).collect())
+    }
+
+    pub(crate) fn contains(&self, field: &FieldDescriptor) -> bool {
+        self.0.contains(field.full_name())
+    }
+}
 
 /// The text field of a message that stands for JSON in place; `None` for any other message.
 pub(crate) fn inline_json(message: &MessageDescriptor) -> Option<FieldDescriptor> {

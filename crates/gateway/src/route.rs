@@ -9,6 +9,7 @@ use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
 
 use crate::annotation::{self, Rest};
 use crate::error::Problem;
+use crate::field::NullableFields;
 use crate::gateway::Error;
 use crate::percent;
 use template::Template;
@@ -23,6 +24,8 @@ pub(crate) struct Rpc {
     pub uri: Uri,
     pub input: MessageDescriptor,
     pub output: MessageDescriptor,
+    /// Those of all messages.
+    pub nullable: Arc<NullableFields>,
     pub streams: bool,
     pub rest: Rest,
 }
@@ -64,9 +67,10 @@ pub(crate) enum Found {
 impl Router {
     pub(crate) fn new(pool: &DescriptorPool) -> Result<Self, Error> {
         let mut routes = Vec::new();
+        let nullable = Arc::new(NullableFields::of(pool));
         for method in pool.services().flat_map(|s| s.methods().collect::<Vec<_>>()) {
             let wrong = |reason| Error::Method { method: method.full_name().to_owned(), reason };
-            routes.extend(read(pool, &method).map_err(wrong)?.into_iter().map(Arc::new));
+            routes.extend(read(pool, &method, &nullable).map_err(wrong)?.into_iter().map(Arc::new));
         }
         let mut by_precedence = routes.clone();
         by_precedence.sort_by_key(|route| route.template.precedence());
@@ -100,7 +104,11 @@ impl Router {
     }
 }
 
-fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<Route>, String> {
+fn read(
+    pool: &DescriptorPool,
+    method: &MethodDescriptor,
+    nullable: &Arc<NullableFields>,
+) -> Result<Vec<Route>, String> {
     let bindings = annotation::bindings(pool, method)?;
     if bindings.is_empty() {
         return Ok(Vec::new());
@@ -111,6 +119,7 @@ fn read(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<Route>, 
         name,
         input: method.input(),
         output: method.output(),
+        nullable: Arc::clone(nullable),
         streams: method.is_server_streaming(),
         rest: annotation::rest(pool, method)?,
     });

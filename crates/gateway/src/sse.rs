@@ -75,9 +75,10 @@ impl Events {
             .map_err(|e| Status::internal(format!("the service's message cannot be read: {e}")))?;
         let text = |name: &str| message.get_field_by_name(name).and_then(|v| v.as_str().map(str::to_owned));
         let mut data = Vec::new();
+        let nullable = &self.rpc.nullable;
         match &self.rpc.rest.event_data {
-            Some(field) => encode::value(&message.get_field(field), &field.kind(), &mut data),
-            None => encode::message(&message, &mut data),
+            Some(field) => encode::value(&message.get_field(field), &field.kind(), nullable, &mut data),
+            None => encode::message(&message, nullable, &mut data),
         }
         Ok(write(text("event").as_deref(), text("id").as_deref(), &data))
     }

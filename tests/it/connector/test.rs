@@ -3,7 +3,7 @@
 use kanat_tests::cli::Cli;
 use kanat_tests::target::status;
 use kanat_tests::{FakeTarget, TestApp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn says_what_came_back() {
@@ -13,6 +13,8 @@ async fn says_what_came_back() {
     let path = format!("/api/v1/connectors/instances/{id}/test");
     let good = app.api.post(&path, &json!({})).await.expect(200);
     assert_eq!((&good["ok"], &good["status"]), (&json!(true), &json!(200)));
+    let healthy = app.api.get("/api/v1/connectors/instances").await.expect(200);
+    assert_eq!(healthy["data"][0].get("lastError"), Some(&Value::Null));
     let request = &good["request"];
     assert_eq!((&request["method"], &request["url"]), (&json!("GET"), &json!(format!("{}/", target.url()))));
     let bad = app.api.post(&path, &json!({})).await.expect(200);

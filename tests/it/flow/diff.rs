@@ -1,7 +1,7 @@
 //! `GET /flows/{id}/versions/{version}/diff`, and what a flow says of its draft.
 
 use kanat_tests::TestApp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::manual;
 
@@ -13,7 +13,11 @@ async fn a_draft_is_told_from_what_runs() {
     let id = app.api.flow(&first).await;
     let path = format!("/api/v1/flows/{id}");
     let made = app.api.get(&path).await.expect(200);
-    assert_eq!((&made["draft"], made.get("deployedVersion")), (&json!(true), None));
+    assert_eq!(made["draft"], true);
+    assert_eq!(made.get("deployedVersion"), Some(&Value::Null));
+    assert_eq!(made.get("lastError"), Some(&Value::Null));
+    let listed = app.api.get("/api/v1/flows").await.expect(200);
+    assert_eq!(listed["data"][0].get("deployedVersion"), Some(&Value::Null));
     let deployed = app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
     assert_eq!((&deployed["draft"], &deployed["deployedVersion"]), (&json!(false), &json!(1)));
 

@@ -255,7 +255,12 @@ service!(FlowService {
     };
     delete_flow(DeleteFlowRequest) -> DeleteFlowResponse = unheard;
     deploy_flow(DeployFlowRequest) -> Flow = |request| {
-        Ok(Flow { id: request.into_inner().id, rejected: vec![Rejection::default()], ..Flow::default() })
+        Ok(Flow {
+            id: request.into_inner().id,
+            rejected: vec![Rejection::default()],
+            deployed_version: Some(7),
+            ..Flow::default()
+        })
     };
     pause_flow(PauseFlowRequest) -> Flow = unheard;
     resume_flow(ResumeFlowRequest) -> Flow = unheard;

@@ -24,6 +24,19 @@ async fn leaves_out_what_is_absent() {
 }
 
 #[tokio::test]
+async fn writes_null_for_an_absent_field_that_is_marked() {
+    let flow = get("/api/v1/flows/flw_1").await.json();
+    assert_eq!(flow.get("deployedVersion"), Some(&serde_json::Value::Null));
+    assert_eq!(flow.get("lastError"), Some(&serde_json::Value::Null));
+}
+
+#[tokio::test]
+async fn writes_the_value_of_a_marked_field_that_is_there() {
+    let flow = call("POST", "/api/v1/flows/flw_1/deploy", &[], "{}").await.json();
+    assert_eq!(flow["deployedVersion"], 7);
+}
+
+#[tokio::test]
 async fn keeps_digits_and_key_order_of_json_in_place() {
     let message = get("/api/v1/messages/msg_1").await;
     assert!(message.text.contains(r#""payload":{"b":1.10,"a":[9007199254740993,1e400]}"#), "{}", message.text);
