@@ -1,8 +1,10 @@
 //! `kanat flow`: from a file to a message that was delivered.
 
 use kanat_tests::cli::Cli;
-use kanat_tests::{FakeTarget, TestApp};
+use kanat_tests::{FakeTarget, TestApp, until};
 use serde_json::json;
+
+use crate::webhook::passthrough;
 
 const FLOW: &str = "flow: by-hand
 version: 1
@@ -92,4 +94,59 @@ async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
     cli.run(&["flow", "pause", "other"]).await.expect();
     cli.run(&["flow", "pause", "other"]).await.expect();
     assert!(target.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_rotated_webhook_address_is_printed_and_the_former_one_works_for_the_grace_period() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (id, first) = app.api.deployed(&passthrough("orders")).await;
+    let cli = Cli::of(&app);
+    let status = async |url: &str| app.api.without_key().post(url, &json!({})).await.status;
+
+    let rotate = ["flow", "rotate-webhook-token", "orders"];
+    let rotated = cli.run(&[&rotate[..], &["--grace", "24h"]].concat()).await;
+    let hint = "the former address is taken for another 24h";
+    assert!(rotated.stderr.contains(hint), "{}", rotated.stderr);
+    let second = rotated.expect().trim_end().to_owned();
+    assert_ne!(second, first);
+    let shown = cli.run(&["flow", "show", "orders", "-o", "json"]).await.json();
+    assert_eq!(shown["webhookUrl"], second);
+    assert_eq!(status(&second).await, 202);
+    assert_eq!(status(&first).await, 202);
+
+    let json = ["--grace", "1s", "-o", "json"];
+    let rotated = cli.run(&[&rotate[..], &json].concat()).await.json();
+    assert_eq!(rotated["id"], id);
+    let third = rotated["webhookUrl"].as_str().unwrap();
+    assert_eq!(status(third).await, 202);
+    until("the grace period ends", || async { (status(&second).await == 404).then_some(()) }).await;
+    assert_eq!(status(&first).await, 202, "its own grace period goes on");
+}
+
+#[tokio::test]
+async fn without_a_grace_period_a_former_webhook_address_ends_at_once() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, first) = app.api.deployed(&passthrough("orders")).await;
+    app.api.deployed(FLOW).await;
+    let cli = Cli::of(&app);
+    let status = async |url: &str| app.api.without_key().post(url, &json!({})).await.status;
+
+    let soon = ["flow", "rotate-webhook-token", "orders", "--grace", "soon"];
+    let refused = cli.run(&soon).await.fails(1);
+    assert!(refused.contains("gracePeriod"), "{refused}");
+    assert_eq!(status(&first).await, 202, "a refused command changes nothing");
+
+    let rotated = cli.run(&["flow", "rotate-webhook-token", "orders"]).await;
+    let hint = "the former address is taken no more";
+    assert!(rotated.stderr.contains(hint), "{}", rotated.stderr);
+    let second = rotated.expect().trim_end().to_owned();
+    assert_eq!(status(&second).await, 202);
+    assert_eq!(status(&first).await, 404);
+
+    let manual = cli.run(&["flow", "rotate-webhook-token", "by-hand"]).await.fails(1);
+    assert!(manual.contains("only a flow with the trigger webhook has a token"), "{manual}");
 }
