@@ -22,7 +22,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Status};
 use tonic_types::StatusExt;
 
-pub const OWNER: &str = "kanat_ak_0123456789abcdefghijklmnop";
+pub const OWNER: &str = "kanat_ak_0123456789abcdefghijklmnopqrstuvwxyz";
 
 pub struct TestPlane {
     pub plane: ControlPlane,

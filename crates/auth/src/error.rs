@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub enum Error {
     #[error("a master key is 32 bytes in base64 or 64 hexadecimal digits")]
     MalformedMasterKey,
+    #[error("a master key of one repeated byte is no secret; `openssl rand -base64 32` makes a good one")]
+    RepeatedMasterKey,
     #[error("cannot read or write the master key {}: {source}", path.display())]
     MasterKeyFile { path: PathBuf, source: std::io::Error },
     #[error("what is sealed is not of this format")]
@@ -15,6 +17,11 @@ pub enum Error {
     UnknownKey(String),
     #[error("what is sealed was changed, or belongs elsewhere")]
     Forged,
-    #[error("an API key begins with {prefix:?} and goes on", prefix = crate::key::PREFIX)]
+    #[error(
+        "a chosen API key is {prefix:?} and then at least {least} letters, digits, \"-\" or \"_\"; \
+         `echo {prefix}$(openssl rand -hex 32)` makes a good one",
+        prefix = crate::key::PREFIX,
+        least = crate::key::MIN_CHOSEN
+    )]
     MalformedApiKey,
 }

@@ -3,10 +3,14 @@
 use kanat_model::Secret;
 use sha2::{Digest, Sha256};
 
+use crate::token::is_token_byte;
 use crate::{Error, random_token};
 
 /// What every API key begins with.
 pub const PREFIX: &str = "kanat_ak_";
+
+/// Least number of characters after the prefix of a key that an operator chose.
+pub const MIN_CHOSEN: usize = 32;
 
 /// How many characters of a key are kept in the clear, to tell it by.
 const SHOWN: usize = PREFIX.len() + 6;
@@ -26,11 +30,15 @@ pub fn generate() -> NewKey {
     describe(format!("{PREFIX}{}", random_token()))
 }
 
-/// Takes a key that an operator chose; errors when it does not look like one.
+/// Takes a key that an operator chose.
+///
+/// # Errors
+///
+/// A text that does not begin with [`PREFIX`], that goes on with fewer than [`MIN_CHOSEN`]
+/// characters, or that has other characters than a generated key.
 pub fn adopt(text: &str) -> Result<NewKey, Error> {
     let random = text.strip_prefix(PREFIX).ok_or(Error::MalformedApiKey)?;
-    let printable = random.bytes().all(|b| b.is_ascii_graphic());
-    if random.is_empty() || !printable {
+    if random.len() < MIN_CHOSEN || !random.bytes().all(is_token_byte) {
         return Err(Error::MalformedApiKey);
     }
     Ok(describe(text.to_owned()))
@@ -42,9 +50,7 @@ pub fn sha256(text: &str) -> [u8; 32] {
 }
 
 fn describe(text: String) -> NewKey {
-    // A short key of an operator's choice shows less, so that what is hidden stays the most of it.
-    let shown = SHOWN.min(PREFIX.len() + (text.len() - PREFIX.len()) / 4);
-    NewKey { sha256: sha256(&text), prefix: text[..shown].to_owned(), text: Secret::new(text) }
+    NewKey { sha256: sha256(&text), prefix: text[..SHOWN].to_owned(), text: Secret::new(text) }
 }
 
 #[cfg(test)]
@@ -61,9 +67,21 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_chosen_key_only_with_the_prefix() {
-        assert_eq!(adopt("kanat_ak_0123456789abcdef").unwrap().prefix, "kanat_ak_0123");
-        for wrong in ["", "kanat_ak_", "secret", "kanat_ak_with space", "kanat_ak_ä"] {
+    fn takes_a_chosen_key_with_the_prefix_and_32_characters_of_the_alphabet() {
+        let chosen = "kanat_ak_0123456789-abcdefghij_ABCDEFGHIJ";
+        assert_eq!(chosen.len(), PREFIX.len() + MIN_CHOSEN);
+        assert_eq!(adopt(chosen).unwrap().prefix, "kanat_ak_012345");
+        assert!(adopt(generate().text.expose()).is_ok());
+    }
+
+    #[test]
+    fn refuses_a_chosen_key_that_is_short_or_has_other_characters() {
+        let short = "kanat_ak_0123456789-abcdefghij_ABCDEFGHI";
+        let no_prefix = "kanat_ck_0123456789-abcdefghij_ABCDEFGHIJ";
+        let dollar = "kanat_ak_0123456789-abcdefghij_ABCDEFGHI$";
+        let space = "kanat_ak_0123456789 abcdefghij_ABCDEFGHIJ";
+        let umlaut = "kanat_ak_0123456789-abcdefghij_ABCDEFGHä";
+        for wrong in ["", "kanat_ak_", "secret", short, no_prefix, dollar, space, umlaut] {
             assert!(adopt(wrong).is_err(), "{wrong}");
         }
     }

@@ -8,6 +8,11 @@ pub fn random_token() -> String {
     URL_SAFE_NO_PAD.encode(random_bytes::<32>())
 }
 
+/// Whether a byte is of the alphabet of [`random_token`]: letters, digits, `-` and `_`.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
 /// Bytes of the system's generator.
 ///
 /// # Panics
@@ -27,6 +32,6 @@ mod tests {
         let (first, second) = (random_token(), random_token());
         assert_eq!(first.len(), 43);
         assert_ne!(first, second);
-        assert!(first.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{first}");
+        assert!(first.bytes().all(is_token_byte), "{first}");
     }
 }

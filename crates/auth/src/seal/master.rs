@@ -12,11 +12,13 @@ use crate::Error;
 use crate::token::random_bytes;
 
 /// Reads keys separated by commas or white space, each 32 bytes in base64 or 64 hexadecimal digits.
+///
+/// # Errors
+///
+/// A key of another form, or of one repeated byte.
 pub(super) fn parse(text: &str) -> Result<Vec<[u8; 32]>, Error> {
-    text.split(|c: char| c == ',' || c.is_whitespace())
-        .filter(|part| !part.is_empty())
-        .map(|part| parse_one(part).ok_or(Error::MalformedMasterKey))
-        .collect()
+    let parts = text.split(|c: char| c == ',' || c.is_whitespace());
+    parts.filter(|part| !part.is_empty()).map(parse_one).collect()
 }
 
 /// The text of the file; a file that is missing is made first, with one random key.
@@ -29,7 +31,15 @@ pub(super) fn read_or_make(path: &Path) -> Result<Secret<String>, Error> {
     }
 }
 
-fn parse_one(text: &str) -> Option<[u8; 32]> {
+fn parse_one(text: &str) -> Result<[u8; 32], Error> {
+    let key = decode(text).ok_or(Error::MalformedMasterKey)?;
+    if key.iter().all(|byte| *byte == key[0]) {
+        return Err(Error::RepeatedMasterKey);
+    }
+    Ok(key)
+}
+
+fn decode(text: &str) -> Option<[u8; 32]> {
     if text.len() == 64
         && let Ok(bytes) = hex::decode(text)
     {
@@ -76,11 +86,23 @@ mod tests {
 
     #[test]
     fn reads_base64_and_hexadecimal_alike() {
-        let key = [9; 32];
+        let key = std::array::from_fn(|n| n as u8);
         let both = format!("{}, {}", STANDARD.encode(key), hex::encode(key));
         assert_eq!(parse(&both).unwrap(), vec![key, key]);
         for wrong in ["short", "zz", &hex::encode([1; 31]), &STANDARD.encode([1; 33])] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(matches!(parse(wrong), Err(Error::MalformedMasterKey)), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn refuses_a_key_of_one_repeated_byte() {
+        let good = hex::encode(random_bytes::<32>());
+        for byte in [0, b'A', 0xff] {
+            for repeated in [STANDARD.encode([byte; 32]), hex::encode([byte; 32])] {
+                assert!(matches!(parse(&repeated), Err(Error::RepeatedMasterKey)), "{repeated}");
+                let former = format!("{good},{repeated}");
+                assert!(matches!(parse(&former), Err(Error::RepeatedMasterKey)), "{former}");
+            }
         }
     }
 

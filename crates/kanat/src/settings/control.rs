@@ -32,7 +32,8 @@ pub struct Flags {
     /// Days for which finished batch jobs and their records are kept; 0 keeps them for ever [default: 30].
     #[arg(long, env = "KANAT_BATCH_RETENTION_DAYS")]
     pub batch_retention_days: Option<u32>,
-    /// The owner's API key of a first start [default: a random one, printed once].
+    /// The owner's API key of a first start: `kanat_ak_` and then at least 32 letters, digits, `-`
+    /// or `_` [default: a random one, printed once].
     #[arg(long, env = "KANAT_BOOTSTRAP_API_KEY", hide_env_values = true)]
     pub bootstrap_api_key: Option<String>,
     /// What data-plane nodes say to get their plans, 16 characters or more [default: none can connect].

@@ -54,7 +54,8 @@ pub struct Flags {
     /// [default: 0].
     #[arg(long, env = "KANAT_DRAIN_GRACE", alias = "drain-grace-seconds")]
     pub drain_grace: Option<u64>,
-    /// 32 bytes in base64 or 64 hexadecimal digits that seal stored secrets [default: a file in the data folder].
+    /// 32 bytes in base64 or 64 hexadecimal digits that seal stored secrets, not one repeated byte
+    /// [default: a file in the data folder].
     #[arg(long, env = "KANAT_MASTER_KEY", hide_env_values = true)]
     pub master_key: Option<String>,
     /// What is logged, such as `info` or `info,kanat_data_plane=debug` [default: info].

@@ -97,12 +97,22 @@ fn bad_settings_are_named_all_at_once_and_exit_with_2() {
 #[test]
 fn a_bad_key_is_named_and_not_shown() {
     let folder = TempDir::new().unwrap();
-    for (variable, setting) in [("KANAT_MASTER_KEY", "master_key"), ("KANAT_BOOTSTRAP_API_KEY", "bootstrap_api_key")] {
+    let repeated = "42".repeat(32);
+    for (setting, value) in [
+        ("master_key", "not-a-key-at-all"),
+        ("master_key", repeated.as_str()),
+        ("bootstrap_api_key", "not-a-key-at-all"),
+        ("bootstrap_api_key", "kanat_ak_0123456789abcdef"),
+        ("bootstrap_api_key", "kanat_ak_0123456789abcdef0123456789abcd$"),
+    ] {
+        let variable = format!("KANAT_{}", setting.to_uppercase());
         let mut up = kanat();
-        up.args(["up", "--listen", "127.0.0.1:0"]).env(variable, "not-a-key-at-all").current_dir(folder.path());
-        let (code, said) = failure(up.output().unwrap());
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(setting) && !said.contains("not-a-key-at-all"), "{said}");
+        up.args(["up", "--listen", "127.0.0.1:0"]).env(&variable, value).current_dir(folder.path());
+        let (code, stderr) = failure(up.output().unwrap());
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(setting), "{stderr}");
+        assert!(stderr.contains(&variable), "{stderr}");
+        assert!(!stderr.contains(value), "{stderr}");
     }
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
 }
