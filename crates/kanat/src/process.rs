@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::Result;
 use kanat_model::Secret;
 
+use crate::settings::environment;
 use crate::traces::Traces;
 use crate::{exit, output};
 use signals::Signals;
@@ -58,6 +59,7 @@ pub async fn run<P: Process>(
     start: impl Future<Output = Result<P>>,
 ) -> Result<()> {
     kanat_telemetry::install(log).map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
+    environment::warn();
     let mut signals = Signals::listen()?;
     let traces = Traces::start(otlp_endpoint);
     let process = tokio::select! {

@@ -6,6 +6,7 @@ pub mod control;
 pub mod control_plane;
 pub mod data_plane;
 pub mod demo;
+pub mod environment;
 mod file;
 pub mod node;
 pub mod pools;

@@ -2,8 +2,17 @@
 
 /// Returns the known name nearest to `name`, when it is near enough to be a slip: at most a third of its letters differ.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    nearest_within(usize::MAX, name, known)
+}
+
+/// Returns the known name nearest to `name`, when at most `edits` edits and at most a third of the
+/// letters tell them apart.
+pub fn nearest_within<'k, K>(edits: usize, name: &str, known: K) -> Option<&'k str>
+where
+    K: IntoIterator<Item = &'k str>,
+{
     let name: Vec<char> = name.chars().take(MAX_CHARACTERS).flat_map(char::to_lowercase).collect();
-    let allowed = (name.len() / 3).max(1);
+    let allowed = (name.len() / 3).max(1).min(edits);
     known
         .into_iter()
         .map(|candidate| (distance(&name, candidate), candidate))
@@ -57,5 +66,15 @@ mod tests {
         ] {
             assert_eq!(nearest(name, known), expect, "{name}");
         }
+    }
+
+    #[test]
+    fn a_bound_on_edits_holds_for_long_names_too() {
+        let known = ["database_url"];
+        assert_eq!(nearest("database_host", known), Some("database_url"));
+        assert_eq!(nearest_within(2, "database_host", known), None);
+        assert_eq!(nearest_within(2, "databse_uri", known), Some("database_url"));
+        assert_eq!(nearest_within(2, "ulr", ["url"]), Some("url"));
+        assert_eq!(nearest_within(2, "key", ["url"]), None);
     }
 }

@@ -8,7 +8,7 @@ use kanat_model::Secret;
 use kanat_net::egress;
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, control, file, node, or, process, value};
+use super::{Problems, control, environment, file, node, or, process, value};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -40,6 +40,7 @@ impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
     pub fn resolve(self) -> Result<Settings> {
         let mut problems = Problems::default();
+        environment::check(&mut problems);
         let file = file::read(&self, self.process.config.as_deref(), &mut problems)?;
         self.or(file).check(problems)
     }

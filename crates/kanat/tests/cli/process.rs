@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
 
-use crate::service::{KEY, Service, failure, kanat, text};
+use crate::service::{KEY, Service, failure, kanat, log_of_a_start, text};
 
 #[test]
 fn the_demo_tells_its_story_and_ends_with_0() {
@@ -95,6 +95,47 @@ fn bad_settings_are_named_all_at_once_and_exit_with_2() {
 }
 
 #[test]
+fn a_misspelt_variable_ends_the_start_and_is_told_with_all_other_faults() {
+    let folder = TempDir::new().unwrap();
+    for command in ["up", "control-plane", "data-plane"] {
+        let mut service = kanat();
+        service.args([command, "--listen", "here"]).env("KANAT_DATA_DRI", "elsewhere");
+        let (code, stderr) = failure(service.current_dir(folder.path()).output().unwrap());
+        assert_eq!(code, Some(2), "{stderr}");
+        let slip = "there is no variable KANAT_DATA_DRI; did you mean KANAT_DATA_DIR?";
+        assert!(stderr.contains(slip), "{stderr}");
+        assert!(stderr.contains("listen: \"here\""), "{stderr}");
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was made");
+}
+
+#[test]
+fn an_unknown_variable_is_warned_of_and_those_of_platforms_and_clients_are_not() {
+    let folder = TempDir::new().unwrap();
+    let mut up = kanat();
+    up.args(["up", "--listen", "127.0.0.1:0"])
+        .env("KANAT_IMAGE_TAG", "latest")
+        .env("KANAT_SERVICE_HOST", "10.0.0.7")
+        .env("KANAT_PORT", "tcp://10.0.0.7:8080")
+        .env("KANAT_PORT_8080_TCP_ADDR", "10.0.0.7")
+        .env("KANAT_URL", "http://127.0.0.1:8080")
+        .env("KANAT_API_KEY", KEY)
+        .env("KANAT_ENV", "staging");
+    let log = log_of_a_start(up, &folder);
+    assert!(log.contains("the variable KANAT_IMAGE_TAG is set"), "{log}");
+    assert_eq!(log.matches("the variable KANAT_").count(), 1, "{log}");
+}
+
+#[test]
+fn client_commands_take_no_notice_of_unknown_variables() {
+    let mut version = kanat();
+    version.arg("version").env("KANAT_LISEN", "x").env("KANAT_FOO", "x");
+    let output = version.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
 fn a_bad_key_is_named_and_not_shown() {
     let folder = TempDir::new().unwrap();
     let repeated = "42".repeat(32);
@@ -137,17 +178,9 @@ fn the_settings_that_hold_can_be_shown_without_their_secrets() {
 fn the_first_start_shows_the_owner_s_key_once() {
     let folder = TempDir::new().unwrap();
     let start = || {
-        let mut child = kanat()
-            .args(["up", "--listen", "127.0.0.1:0"])
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap();
-        text(&child.wait_with_output().unwrap().stderr)
+        let mut up = kanat();
+        up.args(["up", "--listen", "127.0.0.1:0"]);
+        log_of_a_start(up, &folder)
     };
     assert_eq!(start().matches("shown this once: kanat_ak_").count(), 1);
     assert!(!start().contains("kanat_ak_"));

@@ -110,6 +110,16 @@ impl Drop for Service {
     }
 }
 
+/// Starts a service in `folder`, stops it once it listens, and returns its standard error.
+pub fn log_of_a_start(mut service: Command, folder: &TempDir) -> String {
+    service.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = service.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    text(&child.wait_with_output().unwrap().stderr)
+}
+
 /// Exit code and standard error of a command that failed without a word on standard output.
 pub fn failure(output: Output) -> (Option<i32>, String) {
     assert!(!output.status.success());
