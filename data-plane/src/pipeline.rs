@@ -14,6 +14,7 @@ mod lease;
 mod persist;
 mod run;
 mod tally;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +40,8 @@ pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
 pub(crate) use persist::persist;
+pub(crate) use turns::Turn;
+use turns::Turns;
 
 /// What still talks to the log after a drain is given so long.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -74,6 +77,8 @@ pub(crate) struct Pipeline {
     agent: HeaderValue,
     /// What was answered from memory and is not in the log yet.
     behind: Behind,
+    /// Calls that wait for their turn.
+    turns: Turns,
     /// Messages that are being stored or run.
     in_flight: AtomicUsize,
     /// One of them has ended.
@@ -110,6 +115,7 @@ impl Pipeline {
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             behind: Behind::new(),
+            turns: Turns::default(),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
             largest: options.largest.min(options.memory),

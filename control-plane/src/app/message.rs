@@ -3,6 +3,7 @@
 mod bulk;
 mod caller;
 mod filter;
+mod paused;
 mod stream;
 
 use kanat_message_log::{
@@ -21,6 +22,7 @@ use crate::app::{App, Caller};
 pub use bulk::{replay_all, retry_all};
 use filter::Listed;
 pub use filter::{ListQuery, Query};
+pub use paused::Paused;
 pub use stream::{Follow, follow};
 
 /// Which part of a list a caller asked for.
@@ -40,35 +42,54 @@ pub async fn list(app: &App, caller: &Caller, query: ListQuery, part: &Part) -> 
     };
     match listed {
         Listed::Flow(filter) => {
-            check_flow(app, caller, &filter.flow_id).await?;
-            Ok(app.log.list(&filter, position).await?)
+            let paused = check_flow(app, caller, &filter.flow_id).await?;
+            let found = match paused.apply(filter) {
+                Some(filter) => app.log.list(&filter, position).await?,
+                None => MessagePage::default(),
+            };
+            Ok(shown(found, &paused))
         }
         Listed::Environment(filter) => {
-            if let Some(flow_id) = &filter.flow_id {
-                check_flow(app, caller, flow_id).await?;
-            }
-            Ok(app.log.list_environment(&filter, position).await?)
+            let paused = match &filter.flow_id {
+                Some(flow_id) => check_flow(app, caller, flow_id).await?,
+                None => Paused::of_environment(app, caller).await?,
+            };
+            let filter = paused.apply_to_environment(filter);
+            Ok(shown(app.log.list_environment(&filter, position).await?, &paused))
         }
     }
 }
 
+fn shown(page: MessagePage, paused: &Paused) -> MessagePage {
+    let messages = page.messages.into_iter().map(|message| paused.show(message)).collect();
+    MessagePage { messages, ..page }
+}
+
 /// Refuses a flow that neither the environment has nor the log knows: the messages of a deleted flow are still there.
-async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<(), Error> {
+/// Returns the flow if it is paused.
+async fn check_flow(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, Error> {
     let mut tx = app.store.read().await?;
-    let known = flow::get(&mut tx, &caller.environment_id, id).await?.is_some();
+    let known = flow::get(&mut tx, &caller.environment_id, id).await?;
     drop(tx);
-    if known {
-        return Ok(());
+    if let Some(flow) = known {
+        return Ok(Paused::flow(&flow));
     }
     let one = Position::Page(Page::new(Some(1), None));
     let left = app.log.list(&Filter::flow(tenant(caller), id.clone()), one).await?;
-    if left.messages.is_empty() { Err(Error::not_found("flow", id.as_str())) } else { Ok(()) }
+    match left.messages.is_empty() {
+        true => Err(Error::not_found("flow", id.as_str())),
+        false => Ok(Paused::default()),
+    }
 }
 
 /// One message, with everything that happened to it.
 pub async fn get(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
     let tenant = tenant(caller);
     let message = existing(app, &tenant, id).await?;
+    let message = match message.status.while_paused() == message.status {
+        true => message,
+        false => paused(app, caller, &message.flow_id).await?.show(message),
+    };
     let mut trace = app.log.trace(&tenant, id).await?;
     if let Trigger::Api | Trigger::Replay = message.trigger
         && let Some(arrival) = trace.iter_mut().find(|record| record.stage == "received")
@@ -76,6 +97,13 @@ pub async fn get(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message,
         arrival.request = caller::of(app, &tenant, id).await?;
     }
     Ok((message, trace))
+}
+
+/// Returns the flow if it is paused.
+async fn paused(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, Error> {
+    let mut tx = app.store.read().await?;
+    let flow = flow::get(&mut tx, &caller.environment_id, id).await?;
+    Ok(flow.as_ref().map(Paused::flow).unwrap_or_default())
 }
 
 /// Tries a dead letter again, under the flow's deployed version.

@@ -52,6 +52,10 @@ pub struct Dedupe {
 pub enum Place {
     /// To the node that appends it, which runs it at once.
     Leased(BootId),
+    /// To the node that appends it, as [`Place::Leased`], because a caller of that node waits for it. Behind its ordering
+    /// key the message stays with that node: no other one claims it before the lease ends or the node gives it up by
+    /// [`crate::MessageLog::release_awaited`].
+    Awaited(BootId),
     /// Into the backlog, due now, for any node to claim.
     Queued,
     /// Into the backlog of a paused flow: shown as `held`, claimed by nobody until someone claims for that flow.

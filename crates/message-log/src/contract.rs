@@ -80,6 +80,8 @@ macro_rules! message_log_contract {
             orders_by_key_within_one_group
             lets_a_retry_block_only_its_own_key
             gives_up_a_key_with_its_dead_letter
+            keeps_an_awaited_message_for_its_node_until_its_turn
+            gives_an_awaited_message_that_was_released_or_whose_node_left_to_any_other
             puts_a_retried_dead_letter_before_those_that_wait
             moves_on_when_the_head_is_discarded
             retries_a_dead_letter_with_as_many_attempts_again
@@ -93,11 +95,13 @@ macro_rules! message_log_contract {
             keeps_the_streams_of_others_apart
             lists_newest_first_with_a_total
             filters_a_list
+            lists_several_statuses_in_one_order
             searches_payload_id_and_error_as_plain_text
             keeps_a_cursor_while_messages_arrive
             ends_a_page_that_would_grow_too_large
             lists_an_environment_in_the_order_of_the_log
             filters_the_list_of_an_environment
+            counts_what_waits_of_a_paused_flow_as_held
             shows_nothing_to_another_tenant
             drops_old_finished_messages_only
             never_gives_an_event_id_twice

@@ -25,6 +25,8 @@ pub struct Claim {
     pub owner: BootId,
     /// How many messages of which flows; others are left alone. A flow that is paused or busy is simply not named.
     pub rooms: Vec<Room>,
+    /// Messages that were appended as [`crate::Place::Awaited`] by this owner. Those whose turn has come are taken besides.
+    pub awaited: Vec<MessageId>,
 }
 
 /// Room for messages of one flow.

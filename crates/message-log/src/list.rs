@@ -12,7 +12,8 @@ use crate::{Error, Message, Tenant};
 pub struct Filter {
     pub tenant: Tenant,
     pub flow_id: FlowId,
-    pub status: Option<Status>,
+    /// Only messages of these statuses, when any are given.
+    pub statuses: Vec<Status>,
     /// Received at or after it.
     pub since: Option<Timestamp>,
     /// Received before it.
@@ -28,7 +29,7 @@ impl Filter {
 
     /// All messages of a flow.
     pub fn flow(tenant: Tenant, flow_id: FlowId) -> Self {
-        Self { tenant, flow_id, status: None, since: None, until: None, search: None, ids: Vec::new() }
+        Self { tenant, flow_id, statuses: Vec::new(), since: None, until: None, search: None, ids: Vec::new() }
     }
 }
 
@@ -40,6 +41,8 @@ pub struct EnvironmentFilter {
     pub flow_id: Option<FlowId>,
     /// Only messages of these statuses, when any are given.
     pub statuses: Vec<Status>,
+    /// Flows whose messages that wait count as held, whatever status the log has for them.
+    pub paused: Vec<FlowId>,
     /// Received at or after it.
     pub since: Option<Timestamp>,
     /// Received before it.
@@ -51,7 +54,7 @@ pub struct EnvironmentFilter {
 impl EnvironmentFilter {
     /// All messages of an environment.
     pub fn all(tenant: Tenant) -> Self {
-        Self { tenant, flow_id: None, statuses: Vec::new(), since: None, until: None, search: None }
+        Self { tenant, flow_id: None, statuses: Vec::new(), paused: Vec::new(), since: None, until: None, search: None }
     }
 
     /// Whether it finds dead letters and retries only, which have an index of their own.
@@ -78,7 +81,7 @@ pub struct Cursor {
 }
 
 /// A part of a list, newest first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct MessagePage {
     pub messages: Vec<Message>,
     /// How many the filter finds in all, as far as they were counted.

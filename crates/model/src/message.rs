@@ -58,6 +58,16 @@ impl Status {
         }
     }
 
+    /// Statuses of a message that waits for a node to begin it.
+    pub const WAITING: [Self; 3] = [Self::Received, Self::Retrying, Self::Held];
+
+    /// Returns the status that a message of a paused flow has: one that waits is held until the flow goes on, whatever
+    /// it waited for.
+    #[must_use]
+    pub fn while_paused(self) -> Self {
+        if Self::WAITING.contains(&self) { Self::Held } else { self }
+    }
+
     /// A person retries it: only from `dead_letter`.
     pub fn retry(self) -> Result<Self, Error> {
         match self {

@@ -115,6 +115,15 @@ pub async fn find(db: &mut Db, environment: &EnvironmentId, id_or_name: &str) ->
     row.as_ref().map(read).transpose()
 }
 
+const PAUSED: &str =
+    "SELECT id FROM flow WHERE environment_id = $1 AND status = 'paused' AND deleted_at IS NULL ORDER BY id";
+
+/// Reads the ids of the environment's paused flows, in their order.
+pub async fn paused(db: &mut Db, environment: &EnvironmentId) -> Result<Vec<FlowId>, Error> {
+    let rows = sqlx::query(PAUSED).bind(environment.as_str()).fetch_all(db).await?;
+    rows.iter().map(|row| row.id("id")).collect()
+}
+
 const EXISTS: &str = "SELECT COUNT(*) AS total FROM flow WHERE id = $1 AND deleted_at IS NULL";
 
 /// Whether there is such a flow, in whatever environment.

@@ -12,7 +12,7 @@ use kanat_telemetry::metrics::{Outcome, metrics};
 use super::job::{Job, Reply};
 use super::lane::{From, Slot};
 use super::lease::Hold;
-use super::{Outlook, Pipeline, lane_of, outlook};
+use super::{Outlook, Pipeline, Turn, lane_of, outlook};
 use crate::plans::{Flow, Runnable};
 use crate::work::{Work, cost};
 
@@ -38,12 +38,11 @@ pub(crate) enum Accepted {
     Duplicate(MessageId),
 }
 
-/// What became of a call; it is durable.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What became of a message that was stored; it is durable.
 pub(crate) enum Begun {
-    Runs(MessageId),
-    /// Behind the others of its ordering key.
-    Waits(MessageId),
+    Runs,
+    /// The message waits in the log; with a turn where a caller waits for it.
+    Waits(Option<Turn>),
     /// The message that came first.
     Duplicate(MessageId),
 }
@@ -71,21 +70,32 @@ impl Pipeline {
     /// When the caller goes away before that, the log gives back what it stored, and a claim finds it.
     pub async fn accept(self: &Arc<Self>, runnable: Runnable, arrival: Arrival) -> Result<Accepted, Error> {
         let (place, taken) = self.place(&runnable, &arrival);
+        let id = arrival.id.clone();
         Ok(match self.store(runnable, arrival, place, taken, None).await? {
-            Begun::Runs(id) | Begun::Waits(id) => Accepted::New(id),
+            Begun::Runs | Begun::Waits(_) => Accepted::New(id),
             Begun::Duplicate(first) => Accepted::Duplicate(first),
         })
     }
 
-    /// Stores a message that a caller waits for, and runs it at once; `reply` is told what the first attempt came to. Nothing
-    /// is stored when it cannot be run now.
+    /// Stores a message that a caller waits for, and runs it at once or, behind others of its ordering key, when its turn has
+    /// come; `reply` is told what the first attempt came to. Nothing is stored when it could not be run now.
     pub async fn call(self: &Arc<Self>, runnable: Runnable, arrival: Arrival, reply: Reply) -> Result<Begun, NotBegun> {
         self.admits_calls(&runnable.flow)?;
         let (place, taken) = self.place(&runnable, &arrival);
-        if taken.is_none() {
-            return Err(NotBegun::Busy);
-        }
-        self.store(runnable, arrival, place, taken, Some(reply)).await.map_err(NotBegun::NotStored)
+        let Some(taken) = taken else { return Err(NotBegun::Busy) };
+        let begun = match arrival.ordering_key {
+            None => self.store(runnable, arrival, place, Some(taken), Some(reply)).await,
+            Some(_) if !self.turns.has_room() => return Err(NotBegun::Busy),
+            Some(_) => {
+                let place = Place::Awaited(taken.hold.owner().clone());
+                let this = Arc::clone(self);
+                // Goes on when the caller leaves: nobody else takes up a message that the log keeps for this node.
+                let storing = async move { this.store(runnable, arrival, place, Some(taken), Some(reply)).await };
+                let stored = self.tasks.spawn(storing).await;
+                stored.unwrap_or_else(|error| Err(Error::Other(error.to_string())))
+            }
+        };
+        begun.map_err(NotBegun::NotStored)
     }
 
     pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), NotBegun> {
@@ -106,6 +116,10 @@ impl Pipeline {
     ) -> Result<Begun, Error> {
         let in_flight = self.begin();
         let id = arrival.id.clone();
+        let awaited_by = match &place {
+            Place::Awaited(owner) => Some(owner.clone()),
+            Place::Leased(_) | Place::Queued | Place::Held => None,
+        };
         let (message, work) = stored(&runnable, arrival, place);
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|_| {
@@ -117,9 +131,15 @@ impl Pipeline {
                 if let Some(Taken { slot, hold }) = taken {
                     self.begin_run(Box::new(Job { lease, hold, slot, runnable, work, reply }), in_flight);
                 }
-                Ok(Begun::Runs(id))
+                Ok(Begun::Runs)
             }
-            Appended::Waiting => Ok(Begun::Waits(id)),
+            Appended::Waiting => {
+                let (flow, removed) = (&runnable.flow.id, &runnable.removed);
+                let turn = awaited_by
+                    .zip(reply)
+                    .map(|(owner, reply)| self.await_turn(owner, id, flow.clone(), removed.clone(), reply));
+                Ok(Begun::Waits(turn))
+            }
             Appended::Duplicate(first) => Ok(Begun::Duplicate(first)),
         }
     }

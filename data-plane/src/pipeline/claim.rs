@@ -84,6 +84,7 @@ impl Pipeline {
                     () = tokio::time::sleep(pause) => {}
                     Ok(()) = changed.changed() => {}
                     () = self.lanes.room().notified() => {}
+                    () = self.turns.came().notified() => {}
                 }
                 if !pause.is_zero() {
                     tokio::time::sleep_until(looked_at + rest).await;
@@ -104,17 +105,27 @@ impl Pipeline {
         }
         let waiting = self.log.waiting().await?;
         let next_due = waiting.iter().filter_map(|flow| flow.next_due).min();
-        let rooms = self.rooms(&self.plans.load(), &waiting, memory);
-        if rooms.is_empty() {
+        let snapshot = self.plans.load();
+        let rooms = self.rooms(&snapshot, &waiting, memory);
+        let awaited = self.turns.awaited(|flow_id| self.has_room(&snapshot, flow_id));
+        if rooms.is_empty() && awaited.is_empty() {
             return Ok(Look { claimed: 0, next_due });
         }
-        let claimed = self.log.claim(Claim { owner: hold.owner().clone(), rooms }).await?;
+        let claimed = self.log.claim(Claim { owner: hold.owner().clone(), rooms, awaited }).await?;
         let count = claimed.len();
         for message in claimed {
             kanat_failpoint::hit("claim.taken");
             self.take_up(message, &hold, memory).await;
         }
         Ok(Look { claimed: count, next_due })
+    }
+
+    /// Whether a message of the flow can be taken up now.
+    fn has_room(&self, snapshot: &Snapshot, flow_id: &FlowId) -> bool {
+        let deployed = snapshot.flow(flow_id).filter(|flow| !flow.paused);
+        deployed.and_then(|flow| flow.ready().ok()).is_some_and(|flow| {
+            outlook(&self.bounds, &flow) > Outlook::None && self.lanes.lane(lane_of(&flow)).free() > 0
+        })
     }
 
     /// How many messages of which flow there is room for now.
@@ -191,7 +202,8 @@ impl Pipeline {
             let due = Timestamp::now().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
         };
-        let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply: None });
+        let reply = self.turns.take(&work.id);
+        let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply });
         self.begin_run(job, self.begin());
     }
 

@@ -16,8 +16,8 @@ use super::repeat::{self, Sent};
 use super::route::Target;
 use crate::delivery::{Answered, Answering};
 use crate::error::Refusal;
-use crate::ingress::{receive, webhook};
-use crate::pipeline::{Accepted, Arrival, Begun, NotBegun, Pipeline, Reply};
+use crate::ingress::receive;
+use crate::pipeline::{Arrival, Begun, NotBegun, Pipeline, Reply, Turn};
 use crate::plans::Runnable;
 use crate::service::Shared;
 
@@ -44,17 +44,29 @@ pub(crate) async fn answer(
     let reply = Reply { answering: Arc::clone(answering), tell, late: late.clone() };
     let flow = runnable.flow.clone();
     let begun = timeout_at(deadline, shared.pipeline.call(runnable, arrival, reply)).await;
-    match begun.map_err(|_| out_of_time(&id))?.map_err(not_begun)? {
-        Begun::Runs(_) => {}
-        // It runs after others, whose end may be far: the caller is told where to look.
-        Begun::Waits(id) => return Ok(webhook::answer(&Accepted::New(id))),
+    let turn = match begun.map_err(|_| out_of_time(&id))?.map_err(not_begun)? {
+        Begun::Runs => None,
+        Begun::Waits(turn) => turn,
         Begun::Duplicate(first) => return repeat::answer_of_run(shared, &flow, sent, first).await,
-    }
-    match timeout_at(deadline, told).await {
-        Ok(answered) => answer_of(answered.ok(), &id),
+    };
+    let lost = async {
+        match &turn {
+            Some(turn) => turn.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    let ended = async {
+        tokio::select! {
+            answered = told => answered.ok(),
+            () = lost => None,
+        }
+    };
+    match timeout_at(deadline, ended).await {
+        Ok(answered) => answer_of(answered, &id),
         Err(_) => {
             if target.api.discard_late {
                 late.cancel();
+                turn.into_iter().for_each(Turn::keep);
             }
             Err(out_of_time(&id))
         }

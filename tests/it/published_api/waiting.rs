@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kanat_tests::split::Split;
 use kanat_tests::target::{Received, Reply};
 use kanat_tests::{FakeTarget, Rest, TestApp, rest::text, until};
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ async fn calls_that_wait_are_as_many_as_there_is_room_for_in_turn_and_once() {
     }
     let [full, turns, once] = &targets;
     room(&app, full, &flows[0]).await;
-    order(&app, turns).await;
+    order(&app, turns, &flows[1]).await;
     repeats(&app, once, &flows[2]).await;
 }
 
@@ -86,22 +87,21 @@ async fn room(app: &TestApp, held: &Held, flow: &str) {
     .await;
 }
 
-/// A call whose turn has not come is 202: its end is not its own matter. Others do not wait for it.
-async fn order(app: &TestApp, held: &Held) {
+/// A call behind another of its ordering key waits for its turn. Calls of other keys do not wait for it.
+async fn order(app: &TestApp, held: &Held, flow: &str) {
     let consumer = app.api.without_key();
     let call = |customer: &str, n: u32| consumer.post_owned("/turns", &json!({"customer": customer, "n": n}));
-    let mut first = JoinSet::from_iter([call("a", 1)]);
+    let mut calls = JoinSet::from_iter([call("a", 1)]);
     held.0.arrivals(1).await;
-    let behind = call("a", 2).await.expect(202);
-    assert_eq!(behind["status"], "accepted");
-    let mut other = JoinSet::from_iter([call("b", 3)]);
+    calls.spawn(call("a", 2));
+    stored(&app.api, flow, 2).await;
+    calls.spawn(call("b", 3));
     held.0.arrivals(2).await;
     let_go(held);
-    for running in [&mut first, &mut other] {
-        let answer = running.join_next().await.unwrap().unwrap();
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
-    app.api.message_becomes(&text(&behind["messageId"]), "delivered").await;
     let order: Vec<_> = held.0.received().iter().map(|request| request.json()["n"].clone()).collect();
     assert_eq!(order, [1, 3, 2]);
 }
@@ -138,4 +138,87 @@ async fn repeats(app: &TestApp, held: &Held, flow: &str) {
     assert_eq!((&replayed["trigger"], &replayed["replayOf"]), (&json!("replay"), &json!(newest)));
     assert_eq!((&replayed["payload"], &replayed["output"]), (&json!({"n": 4}), &json!({"n": 4})));
     assert_eq!(held.0.arrivals(3).await.len(), 3);
+}
+
+/// Makes a flow with an ordering key and its synchronous API; gives the flow's id.
+async fn in_turns(api: &Rest, target: &FakeTarget, path: &str, settings: Value) -> String {
+    let instance = format!("{path}-target");
+    api.http_instance(&instance, &target.url()).await;
+    let target = format!("target: {{connector: {instance}, endpoint: /in, method: POST}}\n");
+    let flow = format!("name: {path}\n{FLOW}{target}ordering_key: source.customer\n");
+    let flow = api.deployed(&flow).await.0;
+    let mut body = json!({
+        "flowName": path, "path": path, "authType": "none", "responseSchema": true,
+        "responseMapping": "target.response.body",
+    });
+    for (name, value) in settings.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    api.post(PATH, &body).await.expect(201);
+    flow
+}
+
+/// Waits until the flow has so many messages; gives their ids, newest first.
+async fn stored(api: &Rest, flow: &str, count: usize) -> Vec<String> {
+    until("all are stored", || async {
+        let list = api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);
+        let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|message| text(&message["id"])).collect();
+        (ids.len() == count).then_some(ids)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_call_whose_turn_does_not_come_before_its_deadline_is_told_where_to_look() {
+    let app = TestApp::start().await;
+    let consumer = app.api.without_key();
+    for (path, on_timeout, ends_as, deliveries) in
+        [("goes-on", "continue", "delivered", 2), ("is-dropped", "discard", "discarded", 1)]
+    {
+        let slow = held().await;
+        let target = &slow.0;
+        let flow = in_turns(&app.api, target, path, json!({"deadline": "30s", "onTimeout": on_timeout})).await;
+        let call = |n: u32| consumer.post_owned(&format!("/{path}"), &json!({"customer": "a", "n": n}));
+        let mut first = JoinSet::from_iter([call(1)]);
+        target.arrivals(1).await;
+        let apis = app.api.get(PATH).await.expect(200);
+        let is_it = |api: &&Value| api["path"] == path;
+        let id = text(&apis["data"].as_array().unwrap().iter().find(is_it).unwrap()["id"]);
+        app.api.patch(&format!("{PATH}/{id}"), &json!({"deadline": "100ms"})).await.expect(200);
+
+        let late = call(2).await;
+        assert_eq!(late.status, 504, "{}", late.text);
+        let behind = text(&late.json()["messageId"]);
+        assert_eq!(stored(&app.api, &flow, 2).await[0], behind);
+        assert_eq!(target.received().len(), 1);
+        let_go(&slow);
+        assert_eq!(first.join_next().await.unwrap().unwrap().status, 200);
+        app.api.message_becomes(&behind, ends_as).await;
+        assert_eq!(target.received().len(), deliveries);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_at_one_node_is_answered_when_another_node_has_ended_what_stands_before() {
+    let split = Split::new();
+    let control = split.control_plane("control").await;
+    let nodes = [split.node("a", &[&control]).await, split.node("b", &[&control]).await];
+    let slow = held().await;
+    let target = &slow.0;
+    let flow = in_turns(&control.api, target, "turns", json!({})).await;
+    let call =
+        |node: usize, n: u32| nodes[node].api.without_key().post_owned("/turns", &json!({"customer": "a", "n": n}));
+    let mut calls = JoinSet::from_iter([call(0, 1)]);
+    target.arrivals(1).await;
+    for (node, n, count) in [(1, 2, 2), (1, 3, 3), (0, 4, 4)] {
+        calls.spawn(call(node, n));
+        stored(&control.api, &flow, count).await;
+    }
+    let_go(&slow);
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    let order: Vec<_> = target.received().iter().map(|request| request.json()["n"].clone()).collect();
+    assert_eq!(order, [1, 2, 3, 4]);
 }

@@ -1,5 +1,6 @@
 //! Pausing loses nothing: messages are accepted, held, and run when the flow is resumed.
 
+use kanat_tests::target::status;
 use kanat_tests::{FakeTarget, TestApp};
 use serde_json::json;
 
@@ -28,4 +29,60 @@ async fn a_paused_flow_holds_its_messages_until_it_is_resumed() {
     assert_eq!(target.received().len(), 2);
     let again = app.api.post(&format!("/api/v1/flows/{other}/resume"), &json!({})).await;
     again.expect_error(400, "FAILED_PRECONDITION");
+}
+
+/// One message waits for its next attempt, which is a day away; one is a dead letter that is retried.
+const WAITING: &str = "flow: waiting
+version: 1
+source:
+  trigger: webhook
+target:
+  connector: erp
+  endpoint: /in
+  method: POST
+mapping:
+  id: source.id | required
+on_error:
+  retry: 1x fixed(1d)
+";
+
+#[tokio::test]
+async fn what_waits_in_a_paused_flow_is_held_whatever_it_waited_for() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| status(500)).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, url) = app.api.deployed(WAITING).await;
+    let retrying = app.api.webhook(&url, &json!({"id": 1})).await;
+    let dead = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&retrying, "retrying").await;
+    app.api.message_becomes(&dead, "dead_letter").await;
+
+    app.api.post(&format!("/api/v1/flows/{flow}/pause"), &json!({})).await.expect(200);
+    app.api.post(&format!("/api/v1/messages/{dead}/retry"), &json!({})).await.expect(202);
+    assert_eq!(app.api.message(&retrying).await["status"], "held");
+    assert_eq!(app.api.message(&dead).await["status"], "held");
+    let both = vec![dead.clone(), retrying.clone()];
+    for flow_id in [flow.as_str(), "-"] {
+        assert_eq!(listed(&app, flow_id, "held").await, both, "{flow_id}");
+        assert_eq!(listed(&app, flow_id, "held&status=delivered").await, both, "{flow_id}");
+        assert_eq!(listed(&app, flow_id, "retrying").await, Vec::<String>::new(), "{flow_id}");
+        assert_eq!(listed(&app, flow_id, "received").await, Vec::<String>::new(), "{flow_id}");
+    }
+    let all = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);
+    assert_eq!(all["data"][0]["status"], "held");
+    assert_eq!(all["data"][1]["status"], "held");
+
+    app.api.post(&format!("/api/v1/flows/{flow}/resume"), &json!({})).await.expect(200);
+    app.api.message_becomes(&dead, "dead_letter").await;
+    let message = app.api.message(&retrying).await;
+    assert_eq!(message["status"], "retrying");
+    assert!(message["nextAttemptAt"].is_string(), "{message}");
+    assert_eq!(target.received().len(), 1);
+}
+
+/// Ids of the messages that a list has, the newest first.
+async fn listed(app: &TestApp, flow_id: &str, status: &str) -> Vec<String> {
+    let list = app.api.get(&format!("/api/v1/messages?flowId={flow_id}&status={status}")).await.expect(200);
+    let data = list["data"].as_array().unwrap();
+    data.iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect()
 }

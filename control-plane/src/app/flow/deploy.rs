@@ -284,10 +284,10 @@ async fn unchanged(
     change.commit(Deployed { flow, held_messages }).await
 }
 
-/// Returns the number of messages that a flow holds.
+/// Returns the number of messages of a flow that wait, which are those that it holds while it is paused.
 async fn held(app: &App, caller: &Caller, id: &FlowId) -> Result<u64, Error> {
     let tenant = Tenant { account_id: caller.account_id.clone(), environment_id: caller.environment_id.clone() };
-    let filter = Filter { status: Some(message::Status::Held), ..Filter::flow(tenant, id.clone()) };
+    let filter = Filter { statuses: message::Status::WAITING.to_vec(), ..Filter::flow(tenant, id.clone()) };
     Ok(app.log.list(&filter, Position::Page(Page { limit: 1, offset: 0 })).await?.total)
 }
 

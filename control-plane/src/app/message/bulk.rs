@@ -19,9 +19,10 @@ const AT_ONCE: usize = 64;
 /// Tries every dead letter again that the query finds; gives their ids, oldest first.
 pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
     let mut filter = query.check(tenant(caller))?;
-    match filter.status.get_or_insert(Status::DeadLetter) {
-        Status::DeadLetter => {}
-        other => return Err(Error::field("status", format!("{:?} cannot be retried", other.as_str()))),
+    match filter.statuses.as_slice() {
+        [] => filter.statuses.push(Status::DeadLetter),
+        [Status::DeadLetter] => {}
+        [other, ..] => return Err(Error::field("status", format!("{:?} cannot be retried", other.as_str()))),
     }
     let found = find(app, &filter).await?;
     if found.is_empty() {
@@ -39,6 +40,8 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
 /// Replays every message that the query finds; gives the ids of the new ones, oldest first.
 pub async fn replay_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
     let filter = query.check(tenant(caller))?;
+    let paused = super::paused(app, caller, &filter.flow_id).await?;
+    let Some(filter) = paused.apply(filter) else { return Ok(Vec::new()) };
     let found = find(app, &filter).await?;
     if found.is_empty() {
         return Ok(Vec::new());

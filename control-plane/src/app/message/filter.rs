@@ -43,6 +43,7 @@ impl ListQuery {
             tenant,
             flow_id: (flow_id != ALL_FLOWS).then(|| FlowId::new(flow_id)),
             statuses: statuses.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect(),
+            paused: Vec::new(),
             since: instant("since", since.as_deref())?,
             until: instant("until", until.as_deref())?,
             search: self::search(search)?,
@@ -76,7 +77,7 @@ impl Query {
         Ok(Filter {
             tenant,
             flow_id: FlowId::new(self.flow_id),
-            status: status(self.status.as_deref())?,
+            statuses: status(self.status.as_deref())?.into_iter().collect(),
             since: instant("since", self.since.as_deref())?,
             until: instant("until", self.until.as_deref())?,
             search: search(self.search)?,
@@ -132,7 +133,7 @@ mod tests {
             ..Query::default()
         });
         let filter = filter.unwrap();
-        assert_eq!(filter.status, Some(Status::DeadLetter));
+        assert_eq!(filter.statuses, [Status::DeadLetter]);
         assert_eq!(filter.since, Timestamp::parse("2026-01-31T08:15:00Z"));
         assert_eq!((filter.until, filter.search.as_deref()), (None, Some("order")));
         assert_eq!(filter.ids, [MessageId::from("msg_1")]);
@@ -146,7 +147,7 @@ mod tests {
             let query = ListQuery { flow_id: flow_id.to_owned(), statuses, ..ListQuery::default() };
             query.check(tenant.clone())
         };
-        assert!(matches!(listed("flw_1", &["held"]), Ok(Listed::Flow(filter)) if filter.status == Some(Status::Held)));
+        assert!(matches!(listed("flw_1", &["held"]), Ok(Listed::Flow(filter)) if filter.statuses == [Status::Held]));
         let failing = |flow_id| match listed(flow_id, &["dead_letter", "retrying"]) {
             Ok(Listed::Environment(filter)) => (filter.flow_id, filter.statuses),
             other => panic!("{other:?}"),

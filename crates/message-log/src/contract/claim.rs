@@ -22,7 +22,11 @@ pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
         Room { flow_id: other.clone(), messages: 100 },
         Room { flow_id: FlowId::generate(), messages: 9 },
     ];
-    let claimed = subject.log.claim(Claim { owner: subject.boot.clone(), rooms }).await.expect("it is taken");
+    let claimed = subject
+        .log
+        .claim(Claim { owner: subject.boot.clone(), rooms, awaited: Vec::new() })
+        .await
+        .expect("it is taken");
     let of = |flow: &FlowId| claimed.iter().filter(|claimed| claimed.flow_id == *flow).count();
     assert_eq!((of(&one), of(&other), of(&third), claimed.len()), (2, 5, 0, 7));
     for claimed in &claimed {

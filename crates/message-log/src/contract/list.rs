@@ -10,7 +10,7 @@ use kanat_model::page::Page;
 
 use super::Harness;
 use super::subject::{Subject, message, settlement, tenant};
-use crate::{Cursor, Filter, MessagePage, NewMessage, Outcome, Position, Settled, Tenant};
+use crate::{Cursor, Filter, MessagePage, NewMessage, Outcome, Place, Position, Settled, Tenant};
 
 /// Puts messages in, one second apart; gives their ids, newest first.
 async fn send(subject: &Subject, flow: &FlowId, count: usize) -> Vec<MessageId> {
@@ -60,11 +60,11 @@ pub async fn filters_a_list(harness: &dyn Harness) {
     let all = Filter::flow(tenant(), flow.clone());
     let dead = subject.dead_letter(message(&flow)).await.message_id;
 
-    let status = Filter { status: Some(Status::DeadLetter), ..all.clone() };
+    let status = Filter { statuses: vec![Status::DeadLetter], ..all.clone() };
     assert_eq!(subject.ids(&status).await, std::slice::from_ref(&dead));
-    let status = Filter { status: Some(Status::Received), ..all.clone() };
+    let status = Filter { statuses: vec![Status::Received], ..all.clone() };
     assert_eq!(subject.ids(&status).await, sent);
-    let status = Filter { status: Some(Status::Delivered), ..all.clone() };
+    let status = Filter { statuses: vec![Status::Delivered], ..all.clone() };
     assert!(subject.ids(&status).await.is_empty());
 
     let third = subject.get(&sent[2]).await.received_at;
@@ -78,8 +78,35 @@ pub async fn filters_a_list(harness: &dyn Harness) {
 
     let some = Filter { ids: vec![sent[4].clone(), sent[0].clone(), MessageId::generate()], ..all.clone() };
     assert_eq!(subject.ids(&some).await, [sent[0].clone(), sent[4].clone()]);
-    let both = Filter { ids: vec![sent[0].clone()], status: Some(Status::DeadLetter), ..all };
+    let both = Filter { ids: vec![sent[0].clone()], statuses: vec![Status::DeadLetter], ..all };
     assert!(subject.ids(&both).await.is_empty());
+    subject.close().await;
+}
+
+pub async fn lists_several_statuses_in_one_order(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let sent = send(&subject, &flow, 3).await;
+    let held = NewMessage { place: Place::Held, received_at: Timestamp::now(), ..message(&flow) };
+    let held_id = held.id.clone();
+    subject.append(held).await;
+    let dead = subject.dead_letter(message(&flow)).await.message_id;
+    let all = Filter::flow(tenant(), flow.clone());
+    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..all.clone() };
+    let expected = [vec![held_id.clone()], sent.clone()].concat();
+    assert_eq!(subject.ids(&waiting).await, expected);
+    let first = page(&subject, &waiting, 2, 1).await;
+    assert_eq!(ids(&first), expected[1..3]);
+    assert_eq!(first.total, 4);
+    let position = Position::After { cursor: first.next.expect("there is more"), limit: 2 };
+    let rest = subject.log.list(&waiting, position).await.expect("the log reads");
+    assert_eq!(ids(&rest), expected[3..]);
+    assert_eq!(rest.next, None);
+    let some =
+        Filter { statuses: vec![Status::DeadLetter, Status::Held], ids: vec![dead.clone(), sent[0].clone()], ..all };
+    assert_eq!(subject.ids(&some).await, [dead]);
+    let found = Filter { search: Some(held_id.as_str().to_owned()), ..waiting };
+    assert_eq!(subject.ids(&found).await, [held_id]);
     subject.close().await;
 }
 

@@ -100,3 +100,24 @@ pub async fn filters_the_list_of_an_environment(harness: &dyn Harness) {
     assert_eq!(all(&subject, &failing).await, [retrying, old]);
     subject.close().await;
 }
+
+pub async fn counts_what_waits_of_a_paused_flow_as_held(harness: &dyn Harness) {
+    let (paused, running) = (FlowId::generate(), FlowId::generate());
+    let subject = Subject::open(harness).await;
+    let mut waiting = Vec::new();
+    for flow in [&paused, &running] {
+        let message = message(flow);
+        waiting.push(message.id.clone());
+        subject.append(message).await;
+    }
+    let dead = subject.dead_letter(message(&paused)).await.message_id;
+    let of = |status| EnvironmentFilter {
+        statuses: vec![status],
+        paused: vec![paused.clone()],
+        ..EnvironmentFilter::all(tenant())
+    };
+    assert_eq!(all(&subject, &of(Status::Held)).await, waiting[..1]);
+    assert_eq!(all(&subject, &of(Status::Received)).await, waiting[1..]);
+    assert_eq!(all(&subject, &of(Status::DeadLetter)).await, [dead]);
+    subject.close().await;
+}

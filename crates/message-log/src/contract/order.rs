@@ -5,8 +5,8 @@ use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Status;
 
 use super::Harness;
-use super::subject::{LONG, Subject, message, ordered, tenant};
-use crate::{Appended, Claimed, NewMessage, Outcome, Place, Settled};
+use super::subject::{LONG, Subject, leased, message, ordered, tenant};
+use crate::{Appended, Claim, Claimed, NewMessage, Outcome, Place, Settled};
 
 /// Puts messages of one key in, to be leased to the node; gives what became of them, and their ids.
 async fn send(subject: &Subject, flow: &FlowId, key: &str, count: usize) -> (Vec<Appended>, Vec<MessageId>) {
@@ -123,5 +123,69 @@ pub async fn moves_on_when_the_head_is_discarded(harness: &dyn Harness) {
     subject.log.discard(&tenant(), &sent[0]).await.expect("it waits");
     assert_eq!(subject.claim_one(&flow).await.lease.message_id, sent[2]);
     assert_eq!(subject.get(&sent[3]).await.status, Status::Received);
+    subject.close().await;
+}
+
+/// Appends a message of key `a` for a caller of this node, behind another; gives its id.
+async fn await_turn(subject: &Subject, flow: &FlowId) -> MessageId {
+    let message = NewMessage { place: Place::Awaited(subject.boot.clone()), ..ordered(flow, "a") };
+    let id = message.id.clone();
+    assert_eq!(subject.append(message).await, Appended::Waiting);
+    id
+}
+
+async fn claim_awaited(subject: &Subject, ids: &[MessageId]) -> Vec<Claimed> {
+    let claim = Claim { owner: subject.boot.clone(), rooms: Vec::new(), awaited: ids.to_vec() };
+    subject.log.claim(claim).await.expect("the log reads")
+}
+
+pub async fn keeps_an_awaited_message_for_its_node_until_its_turn(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    // One that stands behind none is leased as any other.
+    let first = NewMessage { place: Place::Awaited(subject.boot.clone()), ..ordered(&flow, "a") };
+    let first = leased(subject.append(first).await);
+    let second = await_turn(&subject, &flow).await;
+    let third = await_turn(&subject, &flow).await;
+    let both = [third.clone(), second.clone()];
+    assert!(claim_awaited(&subject, &both).await.is_empty());
+    assert_eq!(subject.get(&second).await.status, Status::Received);
+
+    subject.deliver(&first).await;
+    assert!(other.claim(10, &[&flow]).await.is_empty());
+    assert!(claim_awaited(&other, &both).await.is_empty());
+    assert!(subject.log.waiting().await.expect("the log reads").is_empty());
+    let claimed = claim_awaited(&subject, &both).await;
+    assert_eq!(ids(&claimed), [second]);
+    assert!(claim_awaited(&subject, &both).await.is_empty());
+    // What a node works on is not given up by it.
+    let lease = &claimed[0].lease;
+    subject.log.release_awaited(&subject.boot, &lease.message_id).await.expect("it is taken");
+    assert!(other.claim(10, &[&flow]).await.is_empty());
+    subject.deliver(lease).await;
+    assert_eq!(ids(&claim_awaited(&subject, &both).await), [third]);
+    subject.close().await;
+}
+
+pub async fn gives_an_awaited_message_that_was_released_or_whose_node_left_to_any_other(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let first = subject.lease(ordered(&flow, "a")).await;
+    let released = await_turn(&subject, &flow).await;
+    let left = await_turn(&subject, &flow).await;
+    subject.log.release_awaited(&other.boot, &released).await.expect("it is taken");
+    subject.log.release_awaited(&subject.boot, &released).await.expect("it is taken");
+    assert!(other.claim(10, &[&flow]).await.is_empty());
+
+    subject.deliver(&first).await;
+    assert!(claim_awaited(&subject, std::slice::from_ref(&released)).await.is_empty());
+    let claimed = other.claim_one(&flow).await;
+    assert_eq!(claimed.lease.message_id, released);
+    other.deliver(&claimed.lease).await;
+    assert!(other.claim(10, &[&flow]).await.is_empty());
+    subject.log.hand_back(&subject.boot).await.expect("it is taken");
+    assert_eq!(other.claim_one(&flow).await.lease.message_id, left);
     subject.close().await;
 }

@@ -218,13 +218,16 @@ impl<'m> Fresh<'m> {
 
     fn leased_to(&self) -> Option<&'m kanat_model::id::BootId> {
         match &self.message.place {
-            Place::Leased(owner) if !self.behind => Some(owner),
-            Place::Leased(_) | Place::Queued | Place::Held => None,
+            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Some(owner),
+            Place::Leased(_) | Place::Awaited(_) | Place::Queued | Place::Held => None,
         }
     }
 
     fn owner(&self) -> &'m str {
-        self.leased_to().map_or("", |owner| owner.as_str())
+        match &self.message.place {
+            Place::Awaited(owner) => owner.as_str(),
+            Place::Leased(_) | Place::Queued | Place::Held => self.leased_to().map_or("", |owner| owner.as_str()),
+        }
     }
 
     fn status(&self) -> Status {
@@ -233,7 +236,7 @@ impl<'m> Fresh<'m> {
 
     fn accepted_as(&self) -> Status {
         match self.message.place {
-            Place::Leased(_) | Place::Queued => Status::Received,
+            Place::Leased(_) | Place::Awaited(_) | Place::Queued => Status::Received,
             Place::Held => Status::Held,
         }
     }

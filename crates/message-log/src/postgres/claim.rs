@@ -8,6 +8,7 @@ use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
+use super::append::each;
 use super::failure::{Kind, answered, outward};
 use super::operation::Change;
 use super::options::{Connecting, LockSpace};
@@ -87,14 +88,34 @@ SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
     ")"
 );
 
+/// Columns of a message that can be claimed.
+macro_rules! claimed_columns {
+    () => {
+        "m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
+    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent"
+    };
+}
+
+/// Messages that an owner keeps for its callers, those whose turn has come.
+pub(super) const AWAITED: &str = concat!(
+    "SELECT ",
+    claimed_columns!(),
+    "
+FROM messages AS m
+WHERE m.id = ANY($1) AND m.owner = $2 AND m.status = 'received' AND m.due_at >= 0
+FOR UPDATE SKIP LOCKED"
+);
+
 /// What one owner, or nobody, has of one flow.
-pub(super) const CANDIDATES: &str = "
-SELECT m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
-    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent
+pub(super) const CANDIDATES: &str = concat!(
+    "SELECT ",
+    claimed_columns!(),
+    "
 FROM messages AS m
 WHERE m.completed_at IS NULL AND m.owner = $1 AND m.flow_id = $2 AND m.due_at BETWEEN 0 AND $3
 ORDER BY m.due_at, m.seq LIMIT $4
-FOR UPDATE SKIP LOCKED";
+FOR UPDATE SKIP LOCKED"
+);
 
 pub(super) const BODIES: &str = "
 SELECT b.seq, b.raw_body, b.payload, b.request FROM bodies AS b WHERE b.seq = ANY($1) AND b.seq BETWEEN $2 AND $3";
@@ -185,6 +206,13 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
+    if !claim.awaited.is_empty() {
+        let ids = each(&claim.awaited, |id| text(id.as_str()));
+        let query = sqlx::query(AWAITED).bind(ids).bind(text(claim.owner.as_str()));
+        for row in &query.fetch_all(&mut *conn).await? {
+            found.push(claimed(row)?);
+        }
+    }
     for room in &claim.rooms {
         let mut left = i64::from(room.messages);
         for (owner, until) in &owners {

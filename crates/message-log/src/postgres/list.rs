@@ -19,6 +19,9 @@ pub(super) const COUNT: &str = "SELECT count(*)";
 pub(super) const SIZES: &str = "SELECT CAST(octet_length(coalesce(b.payload, b.raw_body)) + coalesce((SELECT octet_length(t.output) \
     FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq DESC LIMIT 1), 0) AS BIGINT)";
 
+/// The place of a message in the log, which every index has.
+const PLACE: &str = "SELECT m.seq";
+
 pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 pub(super) async fn list(reader: &PgPool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
@@ -55,9 +58,31 @@ fn check(filter: &Filter) -> Result<(), Error> {
     Ok(())
 }
 
-/// `columns` of at most `limit` messages from there on.
+/// Returns the statement for `columns` of at most `limit` messages from `position` on.
+///
+/// The index has each status in the order of the list, and several statuses have to be sorted: then the page is found in
+/// the index alone, and the rest is read for it.
 pub(super) fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Postgres> {
-    let mut page = query(columns, filter);
+    let mut page = QueryBuilder::new("");
+    if filter.statuses.len() > 1 {
+        page.push(columns).push(" FROM messages AS m JOIN bodies AS b ON b.seq = m.seq");
+        page.push(" WHERE m.seq = ANY(ARRAY(");
+        write_page(&mut page, PLACE, filter, position, limit);
+        page.push(")) ORDER BY m.received_at DESC, m.seq DESC");
+    } else {
+        write_page(&mut page, columns, filter, position, limit);
+    }
+    page
+}
+
+fn write_page(
+    page: &mut QueryBuilder<Postgres>,
+    columns: &'static str,
+    filter: &Filter,
+    position: Position,
+    limit: u32,
+) {
+    write(page, columns, filter);
     if let Position::After { cursor, .. } = position {
         page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
         page.push(", ").push_bind(cursor.seq).push(")");
@@ -66,12 +91,17 @@ pub(super) fn page(columns: &'static str, filter: &Filter, position: Position, l
     if let Position::Page(page_asked) = position {
         page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
     }
-    page
 }
 
-/// `columns` of the messages that the filter finds.
+/// Returns the statement for `columns` of the messages that the filter finds.
 pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Postgres> {
-    let mut query = QueryBuilder::new(columns);
+    let mut query = QueryBuilder::new("");
+    write(&mut query, columns, filter);
+    query
+}
+
+fn write(query: &mut QueryBuilder<Postgres>, columns: &'static str, filter: &Filter) {
+    query.push(columns);
     if filter.ids.is_empty() {
         query.push(" FROM messages AS m");
     } else {
@@ -80,7 +110,7 @@ pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Post
         query.push_bind(each(&filter.ids, |id| owned(id.as_str()))).push(") OFFSET 0) AS m");
     }
     // Without columns or a search of it, the body is not read.
-    if columns != COUNT || filter.search.is_some() {
+    if !matches!(columns, COUNT | PLACE) || filter.search.is_some() {
         query.push(" JOIN bodies AS b ON b.seq = m.seq");
     }
     query.push(" WHERE m.flow_id = ").push_bind(owned(filter.flow_id.as_str()));
@@ -94,8 +124,15 @@ pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Post
         query.push(" AND m.account_id = ").push_bind(owned(filter.tenant.account_id.as_str()));
         query.push(" AND m.environment_id = ").push_bind(owned(filter.tenant.environment_id.as_str()));
     }
-    if let Some(status) = filter.status {
-        query.push(" AND m.status = ").push_bind(status.as_str());
+    match filter.statuses.as_slice() {
+        [] => {}
+        [status] => {
+            query.push(" AND m.status = ").push_bind(status.as_str());
+        }
+        several => {
+            let several = each(several, |status| status.as_str());
+            query.push(" AND m.status = ANY(").push_bind(several).push(")");
+        }
     }
     if let Some(since) = filter.since {
         query.push(" AND m.received_at >= ").push_bind(since.as_millis());
@@ -104,9 +141,8 @@ pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Post
         query.push(" AND m.received_at < ").push_bind(until.as_millis());
     }
     if let Some(text) = &filter.search {
-        search(&mut query, text);
+        search(query, text);
     }
-    query
 }
 
 /// Bodies may be any bytes, so they are searched in a form that every one has.

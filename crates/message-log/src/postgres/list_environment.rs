@@ -2,6 +2,7 @@
 //!
 //! Dead letters and retries have an index by environment. Everything else is found by walking down the log.
 
+use kanat_model::id::FlowId;
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Row};
 
 use super::append::each;
@@ -87,7 +88,9 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
     }
     if !filter.statuses.is_empty() {
         let statuses = each(&filter.statuses, |status| status.as_str());
-        query.push(" AND m.status = ANY(").push_bind(statuses).push(")");
+        query.push(" AND ");
+        status(&mut query, &filter.paused);
+        query.push(" = ANY(").push_bind(statuses).push(")");
     }
     if let Some(since) = filter.since {
         query.push(" AND m.received_at >= ").push_bind(since.as_millis());
@@ -100,6 +103,17 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
     }
     query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(wanted);
     query
+}
+
+/// Writes the status of a message, which is held where it waits and its flow is paused.
+fn status(query: &mut QueryBuilder<Postgres>, paused: &[FlowId]) {
+    if paused.is_empty() {
+        query.push("m.status");
+        return;
+    }
+    let paused = each(paused, |id| owned(id.as_str()));
+    query.push("CASE WHEN m.status IN ('received', 'retrying') AND m.flow_id = ANY(").push_bind(paused);
+    query.push(") THEN 'held' ELSE m.status END");
 }
 
 /// Whether a stretch has a message that is not too old for what is looked for.

@@ -104,12 +104,13 @@ impl Fresh<'_> {
     }
 
     fn leased(&self) -> bool {
-        matches!(self.message.place, Place::Leased(_)) && !self.behind
+        matches!(self.message.place, Place::Leased(_) | Place::Awaited(_)) && !self.behind
     }
 
     fn owner(&self) -> &str {
         match &self.message.place {
             Place::Leased(owner) if !self.behind => owner.as_str(),
+            Place::Awaited(owner) => owner.as_str(),
             Place::Leased(_) | Place::Queued | Place::Held => "",
         }
     }
@@ -120,21 +121,21 @@ impl Fresh<'_> {
 
     fn accepted_as(&self) -> Status {
         match self.message.place {
-            Place::Leased(_) | Place::Queued => Status::Received,
+            Place::Leased(_) | Place::Awaited(_) | Place::Queued => Status::Received,
             Place::Held => Status::Held,
         }
     }
 
     fn appended(&self) -> Appended {
         match &self.message.place {
-            Place::Leased(owner) if !self.behind => Appended::Leased(Lease {
+            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Appended::Leased(Lease {
                 message_id: self.message.id.clone(),
                 seq: self.seq,
                 owner: owner.clone(),
                 token: self.seq,
                 ordered: self.message.ordering_key.is_some(),
             }),
-            Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
+            Place::Leased(_) | Place::Awaited(_) | Place::Queued | Place::Held => Appended::Waiting,
         }
     }
 }

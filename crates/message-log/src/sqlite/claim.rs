@@ -70,14 +70,33 @@ WITH RECURSIVE owners(owner) AS (
 SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.owner = o.owner AND l.expires_at > ?)";
 
-/// What one owner, or nobody, has of one flow.
-pub(super) const CANDIDATES: &str = "
-SELECT m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
+/// Columns of a message that can be claimed.
+macro_rules! claimed_columns {
+    () => {
+        "m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
     m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent, b.raw_body, b.payload,
-    b.request
+    b.request"
+    };
+}
+
+/// Messages that an owner keeps for its callers, those whose turn has come.
+pub(super) const AWAITED: &str = concat!(
+    "SELECT ",
+    claimed_columns!(),
+    "
+FROM messages AS m INDEXED BY messages_id CROSS JOIN bodies AS b ON b.seq = m.seq
+WHERE m.id IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = 'received' AND m.due_at >= 0"
+);
+
+/// What one owner, or nobody, has of one flow.
+pub(super) const CANDIDATES: &str = concat!(
+    "SELECT ",
+    claimed_columns!(),
+    "
 FROM messages AS m INDEXED BY messages_open CROSS JOIN bodies AS b ON b.seq = m.seq
 WHERE m.completed_at IS NULL AND m.owner = ? AND m.flow_id = ? AND m.due_at BETWEEN 0 AND ?
-ORDER BY m.due_at, m.seq LIMIT ?";
+ORDER BY m.due_at, m.seq LIMIT ?"
+);
 
 pub(super) const STEPS: &str = "SELECT name, status, output FROM steps WHERE message = ?";
 
@@ -142,6 +161,13 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
+    if !claim.awaited.is_empty() {
+        let ids: Vec<&str> = claim.awaited.iter().map(MessageId::as_str).collect();
+        let query = sqlx::query(AWAITED).bind(serde_json::json!(ids).to_string()).bind(claim.owner.as_str());
+        for row in &query.fetch_all(&mut *snapshot).await? {
+            found.push(claimed(row)?);
+        }
+    }
     for room in &claim.rooms {
         let mut left = i64::from(room.messages);
         for (owner, until) in &owners {

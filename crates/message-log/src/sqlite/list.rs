@@ -14,6 +14,9 @@ pub(super) const COUNT: &str = "SELECT count(*)";
 pub(super) const SIZES: &str = "SELECT length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(t.output \
     AS BLOB)) FROM transitions AS t WHERE t.message = m.seq AND t.output IS NOT NULL ORDER BY t.seq DESC LIMIT 1), 0)";
 
+/// The place of a message in the log, which every index has.
+const PLACE: &str = "SELECT m.seq";
+
 pub(super) const PAGE: &str = concat!("SELECT ", fixed_columns!(), ", ", present_columns!());
 
 pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Position) -> Result<MessagePage, Error> {
@@ -38,9 +41,25 @@ pub(super) async fn list(reader: &SqlitePool, filter: &Filter, position: Positio
     Ok(MessagePage { messages, total: u64::try_from(total).unwrap_or(0), total_is_least: false, next })
 }
 
-/// `columns` of at most `limit` messages from there on.
+/// Returns the statement for `columns` of at most `limit` messages from `position` on.
+///
+/// The index has each status in the order of the list, and several statuses have to be sorted: then the page is found in
+/// the index alone, and the rest is read for it.
 fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) -> QueryBuilder<Sqlite> {
-    let mut page = query(columns, filter);
+    let mut page = QueryBuilder::new("");
+    if filter.statuses.len() > 1 {
+        page.push(columns).push(" FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq");
+        page.push(" WHERE m.seq IN (");
+        write_page(&mut page, PLACE, filter, position, limit);
+        page.push(") ORDER BY m.received_at DESC, m.seq DESC");
+    } else {
+        write_page(&mut page, columns, filter, position, limit);
+    }
+    page
+}
+
+fn write_page(page: &mut QueryBuilder<Sqlite>, columns: &'static str, filter: &Filter, position: Position, limit: u32) {
+    write(page, columns, filter);
     if let Position::After { cursor, .. } = position {
         page.push(" AND (m.received_at, m.seq) < (").push_bind(cursor.received_at.as_millis());
         page.push(", ").push_bind(cursor.seq).push(")");
@@ -49,7 +68,6 @@ fn page(columns: &'static str, filter: &Filter, position: Position, limit: u32) 
     if let Position::Page(page_asked) = position {
         page.push(" OFFSET ").push_bind(i64::from(page_asked.offset));
     }
-    page
 }
 
 fn check(filter: &Filter) -> Result<(), Error> {
@@ -61,17 +79,22 @@ fn check(filter: &Filter) -> Result<(), Error> {
     Ok(())
 }
 
-/// `columns` of the messages that the filter finds.
+/// Returns the statement for `columns` of the messages that the filter finds.
 pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Sqlite> {
-    let index = match (&filter.status, filter.ids.is_empty()) {
+    let mut query = QueryBuilder::new("");
+    write(&mut query, columns, filter);
+    query
+}
+
+fn write(query: &mut QueryBuilder<Sqlite>, columns: &'static str, filter: &Filter) {
+    let index = match (filter.statuses.is_empty(), filter.ids.is_empty()) {
         (_, false) => "messages_id",
-        (Some(_), true) => "messages_flow_status",
-        (None, true) => "messages_flow",
+        (false, true) => "messages_flow_status",
+        (true, true) => "messages_flow",
     };
-    let mut query = QueryBuilder::new(columns);
-    query.push(" FROM messages AS m INDEXED BY ").push(index);
+    query.push(columns).push(" FROM messages AS m INDEXED BY ").push(index);
     // Without columns or a search of it, the body is not read.
-    if columns != COUNT || filter.search.is_some() {
+    if !matches!(columns, COUNT | PLACE) || filter.search.is_some() {
         query.push(" CROSS JOIN bodies AS b ON b.seq = m.seq");
     }
     query.push(" WHERE m.flow_id = ").push_bind(filter.flow_id.as_str().to_owned());
@@ -85,8 +108,19 @@ pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Sqli
         query.push(" AND m.account_id = ").push_bind(filter.tenant.account_id.as_str().to_owned());
         query.push(" AND m.environment_id = ").push_bind(filter.tenant.environment_id.as_str().to_owned());
     }
-    if let Some(status) = filter.status {
-        query.push(" AND m.status = ").push_bind(status.as_str());
+    match filter.statuses.as_slice() {
+        [] => {}
+        [status] => {
+            query.push(" AND m.status = ").push_bind(status.as_str());
+        }
+        several => {
+            query.push(" AND m.status IN (");
+            let mut list = query.separated(", ");
+            for status in several {
+                list.push_bind(status.as_str());
+            }
+            query.push(")");
+        }
     }
     if let Some(since) = filter.since {
         query.push(" AND m.received_at >= ").push_bind(since.as_millis());
@@ -95,12 +129,11 @@ pub(super) fn query(columns: &'static str, filter: &Filter) -> QueryBuilder<Sqli
         query.push(" AND m.received_at < ").push_bind(until.as_millis());
     }
     if !filter.ids.is_empty() {
-        ids(&mut query, &filter.ids);
+        ids(query, &filter.ids);
     }
     if let Some(text) = &filter.search {
-        search(&mut query, text);
+        search(query, text);
     }
-    query
 }
 
 fn ids(query: &mut QueryBuilder<Sqlite>, ids: &[MessageId]) {
@@ -126,8 +159,6 @@ pub(super) fn search(query: &mut QueryBuilder<Sqlite>, text: &str) {
 /// The statement of a list, for its query plan.
 #[cfg(test)]
 pub(super) fn statement(filter: &Filter) -> String {
-    let mut page = query(PAGE, filter);
-    page.push(" AND (m.received_at, m.seq) < (").push_bind(0_i64);
-    page.push(", ").push_bind(0_i64).push(") ORDER BY m.received_at DESC, m.seq DESC LIMIT 51");
-    page.sql().as_str().to_owned()
+    let cursor = Cursor { received_at: kanat_model::Timestamp::from_millis(0), seq: 0 };
+    page(PAGE, filter, Position::After { cursor, limit: 50 }, 51).sql().as_str().to_owned()
 }

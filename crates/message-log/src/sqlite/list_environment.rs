@@ -2,6 +2,7 @@
 //!
 //! Dead letters and retries have an index by environment. Everything else is found by walking down the log.
 
+use kanat_model::id::FlowId;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool};
 
@@ -80,7 +81,9 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
         query.push(" AND m.flow_id = ").push_bind(flow_id.as_str().to_owned());
     }
     if !filter.statuses.is_empty() {
-        query.push(" AND m.status IN (");
+        query.push(" AND ");
+        status(&mut query, &filter.paused);
+        query.push(" IN (");
         let mut list = query.separated(", ");
         for status in &filter.statuses {
             list.push_bind(status.as_str());
@@ -98,6 +101,18 @@ pub(super) fn matches(filter: &EnvironmentFilter, floor: i64, before: i64, wante
     }
     query.push(" ORDER BY m.seq DESC LIMIT ").push_bind(wanted);
     query
+}
+
+/// Writes the status of a message, which is held where it waits and its flow is paused.
+fn status(query: &mut QueryBuilder<Sqlite>, paused: &[FlowId]) {
+    if paused.is_empty() {
+        query.push("m.status");
+        return;
+    }
+    let paused: Vec<&str> = paused.iter().map(FlowId::as_str).collect();
+    let paused = serde_json::json!(paused).to_string();
+    query.push("CASE WHEN m.status IN ('received', 'retrying') AND m.flow_id IN (SELECT value FROM json_each(");
+    query.push_bind(paused).push(")) THEN 'held' ELSE m.status END");
 }
 
 /// Whether a stretch has a message that is not too old for what is looked for.

@@ -50,6 +50,10 @@ pub(super) enum Work {
     },
     RenewLease(BootId),
     HandBack(BootId),
+    ReleaseAwaited {
+        owner: BootId,
+        id: MessageId,
+    },
     SavePlans(Vec<SavedPlan>),
     ClaimPoll(Box<PollClaim>),
     KeepPoll(Box<Poll>),
@@ -192,6 +196,7 @@ impl Work {
             | Self::OpenLease { .. }
             | Self::RenewLease(_)
             | Self::HandBack(_)
+            | Self::ReleaseAwaited { .. }
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }

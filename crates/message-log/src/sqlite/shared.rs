@@ -130,7 +130,11 @@ impl Work {
             Self::AppendTried(rows) => rows.iter().any(|row| !row.status().is_final()),
             // The next of its key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
-            Self::Retry { .. } | Self::Discard { .. } | Self::OpenLease { .. } | Self::HandBack(_) => true,
+            Self::Retry { .. }
+            | Self::Discard { .. }
+            | Self::ReleaseAwaited { .. }
+            | Self::OpenLease { .. }
+            | Self::HandBack(_) => true,
             Self::Checkpoint(_)
             | Self::Claim(_)
             | Self::EndFlow { .. }

@@ -149,7 +149,7 @@ impl Planes {
         let (log, owner) = (&self.apps[0].log, BootId::generate());
         log.open_lease(&owner, &NodeId::generate(), Duration::from_secs(600)).await.unwrap();
         let rooms = vec![Room { flow_id: flow.clone(), messages: 1 }];
-        let claimed = log.claim(Claim { owner, rooms }).await.unwrap().swap_remove(0);
+        let claimed = log.claim(Claim { owner, rooms, awaited: Vec::new() }).await.unwrap().swap_remove(0);
         let settlement = Settlement {
             lease: claimed.lease,
             at: claimed.received_at,

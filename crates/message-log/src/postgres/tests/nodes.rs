@@ -72,7 +72,7 @@ impl Worker {
 
     async fn claim(&self, flow: &FlowId, messages: u32) -> Vec<crate::Claimed> {
         let rooms = vec![Room { flow_id: flow.clone(), messages }];
-        self.log.claim(Claim { owner: self.boot.clone(), rooms }).await.unwrap()
+        self.log.claim(Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() }).await.unwrap()
     }
 }
 
@@ -117,8 +117,10 @@ async fn works_on_one_message_of_a_key_at_a_time_over_all_nodes() {
     }
     let open = workers[0].log.waiting().await.unwrap();
     assert!(open.is_empty(), "{open:?} after {left} claims");
-    let filter =
-        crate::Filter { status: Some(kanat_model::message::Status::Delivered), ..crate::Filter::flow(tenant(), flow) };
+    let filter = crate::Filter {
+        statuses: vec![kanat_model::message::Status::Delivered],
+        ..crate::Filter::flow(tenant(), flow)
+    };
     let page = crate::Position::Page(kanat_model::page::Page { limit: 1, offset: 0 });
     assert_eq!(workers[0].log.list(&filter, page).await.unwrap().total, 180);
     for worker in workers {

@@ -62,14 +62,15 @@ impl Node {
     }
 
     async fn ids(&self, status: Option<Status>) -> HashSet<MessageId> {
-        let filter = Filter { status, ..Filter::flow(tenant(), self.flow.clone()) };
+        let statuses = status.into_iter().collect();
+        let filter = Filter { statuses, ..Filter::flow(tenant(), self.flow.clone()) };
         let page = Position::Page(kanat_model::page::Page { limit: 100_000, offset: 0 });
         self.log.list(&filter, page).await.unwrap().messages.into_iter().map(|message| message.id).collect()
     }
 
     async fn claim(&self) -> Result<Vec<crate::Claimed>, Error> {
         let rooms = vec![Room { flow_id: self.flow.clone(), messages: 10 }];
-        self.log.claim(Claim { owner: self.boot.clone(), rooms }).await
+        self.log.claim(Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() }).await
     }
 }
 

@@ -36,7 +36,7 @@ fn lists() -> Vec<String> {
     let now = Timestamp::now();
     let filters = [
         all.clone(),
-        Filter { status: Some(Status::DeadLetter), ..all.clone() },
+        Filter { statuses: vec![Status::DeadLetter], ..all.clone() },
         Filter { since: Some(now), until: Some(now), ..all.clone() },
         Filter { search: Some("x".to_owned()), ..all },
     ];
@@ -64,8 +64,9 @@ async fn no_statement_reads_a_whole_table() {
     let mut conn = place.connect().await;
     make_days(&mut conn).await;
     let ids = Filter { ids: vec![MessageId::new("1")], ..Filter::flow(tenant(), FlowId::new("f")) };
-    let by_ids = list::page(list::PAGE, &ids, Position::Page(Page { limit: 50, offset: 0 }), 50);
-    let mut statements = vec![by_ids.sql().as_str().to_owned()];
+    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..Filter::flow(tenant(), FlowId::new("f")) };
+    let page = |filter| list::page(list::PAGE, filter, Position::Page(Page { limit: 50, offset: 0 }), 50);
+    let mut statements = vec![page(&ids).sql().as_str().to_owned(), page(&waiting).sql().as_str().to_owned()];
     let fixed = [
         append::FIND_BUSY_KEYS,
         append::FIND_DUPLICATES,
@@ -74,6 +75,7 @@ async fn no_statement_reads_a_whole_table() {
         tried::INSERT,
         change::ADVANCE,
         change::CHANGE,
+        claim::AWAITED,
         claim::BODIES,
         claim::CANDIDATES,
         claim::DEAD_OWNERS,
@@ -83,6 +85,7 @@ async fn no_statement_reads_a_whole_table() {
         keys::LOCK,
         lease::END,
         lease::OPEN,
+        lease::RELEASE_AWAITED,
         lease::RENEW,
         person::FIND,
         person::HOLD,
@@ -173,7 +176,9 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
     make_days(&mut conn).await;
     let all = Filter::flow(tenant(), FlowId::new("f"));
     let since = Filter { since: Some(Timestamp::now()), ..all.clone() };
-    for filter in [all.clone(), since, Filter { status: Some(Status::Delivered), ..all }] {
+    let delivered = Filter { statuses: vec![Status::Delivered], ..all.clone() };
+    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..all.clone() };
+    for filter in [all, since, delivered, waiting] {
         let count = list::query(list::COUNT, &filter);
         let plan = explain(&mut conn, count.sql().as_str()).await;
         let of_messages: Vec<_> = plan.iter().filter(|line| line.ends_with(" m") || line.contains(" m_")).collect();

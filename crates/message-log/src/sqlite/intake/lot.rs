@@ -61,7 +61,7 @@ impl Lot {
         self.number(message.max_attempts.into());
         self.maybe(message.traceparent.as_ref());
         let (place, owner) = match &message.place {
-            Place::Leased(owner) => ("leased", owner.as_str()),
+            Place::Leased(owner) | Place::Awaited(owner) => ("leased", owner.as_str()),
             Place::Queued => ("queued", ""),
             Place::Held => ("held", ""),
         };

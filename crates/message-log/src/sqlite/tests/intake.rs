@@ -54,7 +54,7 @@ pub(super) async fn held(subject: &Subject, flow: &FlowId, count: usize) -> Vec<
 }
 
 pub(super) async fn count(subject: &Subject, flow: &FlowId, status: Status) -> u64 {
-    let filter = Filter { status: Some(status), ..Filter::flow(tenant(), flow.clone()) };
+    let filter = Filter { statuses: vec![status], ..Filter::flow(tenant(), flow.clone()) };
     let first = crate::Position::Page(kanat_model::page::Page::new(Some(1), None));
     subject.log.list(&filter, first).await.unwrap().total
 }

@@ -87,7 +87,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
         assert_eq!(log.settle(&delivered(lease)).await.unwrap(), Settled::Done);
     }
     assert_eq!(log.append(sized(&flow, 50_000)).await.unwrap(), Appended::Waiting);
-    let status = Filter { status: Some(Status::Delivered), ..all.clone() };
+    let status = Filter { statuses: vec![Status::Delivered], ..all.clone() };
     let left = u64::try_from(open.len()).unwrap();
     assert_eq!(log.list(&status, page).await.unwrap().total, left);
     assert_eq!(log.list(&all, page).await.unwrap().total, left + 1);

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use super::File;
 use crate::contract::Harness;
 use crate::sqlite::{
-    append, change, claim, events, list, list_environment, person, plan, poll, quota, read, retain, schema, step,
+    append, change, claim, events, lease, list, list_environment, person, plan, poll, quota, read, retain, schema, step,
 };
 use crate::{EnvironmentFilter, EventQuery, Filter, Tenant};
 
@@ -58,7 +58,8 @@ async fn no_statement_reads_a_whole_table() {
     let all = Filter::flow(tenant.clone(), FlowId::new("f"));
     let filters = [
         all.clone(),
-        Filter { status: Some(Status::DeadLetter), ..all.clone() },
+        Filter { statuses: vec![Status::DeadLetter], ..all.clone() },
+        Filter { statuses: Status::WAITING.to_vec(), ..all.clone() },
         Filter { search: Some("x".to_owned()), since: Some(kanat_model::Timestamp::now()), ..all.clone() },
         Filter { ids: vec![MessageId::new("1"), MessageId::new("2")], ..all },
     ];
@@ -75,6 +76,8 @@ async fn no_statement_reads_a_whole_table() {
         change::ADVANCE,
         change::CHANGE,
         change::RECORD,
+        lease::RELEASE_AWAITED,
+        claim::AWAITED,
         claim::WAITING,
         claim::DEAD_OWNERS,
         claim::CANDIDATES,
@@ -120,7 +123,9 @@ async fn how_many_a_list_has_is_read_from_its_index_alone() {
     let mut conn = file.connect().await;
     let all = Filter::flow(Tenant { account_id: "a".into(), environment_id: "e".into() }, FlowId::new("f"));
     let since = Filter { since: Some(kanat_model::Timestamp::now()), ..all.clone() };
-    for filter in [all.clone(), since, Filter { status: Some(Status::Delivered), ..all }] {
+    let delivered = Filter { statuses: vec![Status::Delivered], ..all.clone() };
+    let waiting = Filter { statuses: Status::WAITING.to_vec(), ..all.clone() };
+    for filter in [all, since, delivered, waiting] {
         let count = list::query(list::COUNT, &filter);
         let plan = explain(&mut conn, count.sql().as_str()).await;
         let of_messages: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH m ")).collect();
