@@ -85,7 +85,7 @@ impl Pipeline {
         let Some(taken) = taken else { return Err(NotBegun::Busy) };
         let begun = match arrival.ordering_key {
             None => self.store(runnable, arrival, place, Some(taken), Some(reply)).await,
-            Some(_) if !self.turns.has_room() => return Err(NotBegun::Busy),
+            Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(NotBegun::Busy),
             Some(_) => {
                 let place = Place::Awaited(taken.hold.owner().clone());
                 let this = Arc::clone(self);
@@ -137,7 +137,7 @@ impl Pipeline {
                 let (flow, removed) = (&runnable.flow.id, &runnable.removed);
                 let turn = awaited_by
                     .zip(reply)
-                    .map(|(owner, reply)| self.await_turn(owner, id, flow.clone(), removed.clone(), reply));
+                    .map(|(owner, reply)| self.await_turn(owner, flow.clone(), id, removed.clone(), reply));
                 Ok(Begun::Waits(turn))
             }
             Appended::Duplicate(first) => Ok(Begun::Duplicate(first)),

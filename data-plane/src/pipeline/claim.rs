@@ -202,7 +202,7 @@ impl Pipeline {
             let due = Timestamp::now().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
         };
-        let reply = self.turns.take(&work.id);
+        let reply = self.turns.take(&runnable.flow.id, &work.id);
         let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply });
         self.begin_run(job, self.begin());
     }

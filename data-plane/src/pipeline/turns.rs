@@ -12,27 +12,22 @@ use tokio_util::sync::CancellationToken;
 use super::job::Reply;
 use super::{Pipeline, persist};
 
-/// Largest number of calls that wait at one node. Further calls with an ordering key are refused before they are stored.
-const MAX_CALLS: usize = 4_096;
+/// Largest number of calls of one flow that wait at one node. Further ones with an ordering key are refused before they
+/// are stored.
+const MAX_CALLS: usize = 256;
 
-/// Largest number of messages that one claim asks for.
-const MAX_ASKED: usize = 1_024;
-
-/// The calls of a node that wait for their turn.
+/// The calls of a node that wait for their turn, by their flows. Each flow has a bounded number, so that one whose messages
+/// stand still takes no room from others.
 #[derive(Default)]
 pub(super) struct Turns {
-    calls: Mutex<HashMap<MessageId, Call>>,
+    flows: Mutex<HashMap<FlowId, HashMap<MessageId, Reply>>>,
     came: Notify,
 }
 
-struct Call {
-    flow: FlowId,
-    reply: Reply,
-}
-
 impl Turns {
-    pub fn has_room(&self) -> bool {
-        self.calls().len() < MAX_CALLS
+    /// Whether one more call of the flow may wait.
+    pub fn has_room(&self, flow: &FlowId) -> bool {
+        self.flows().get(flow).is_none_or(|calls| calls.len() < MAX_CALLS)
     }
 
     /// Woken when a call has begun to wait: its turn may have come already.
@@ -41,30 +36,34 @@ impl Turns {
     }
 
     /// Returns the caller of a message that this node takes up, who waits no longer for its turn.
-    pub fn take(&self, id: &MessageId) -> Option<Reply> {
-        self.calls().remove(id).map(|call| call.reply)
+    pub fn take(&self, flow: &FlowId, id: &MessageId) -> Option<Reply> {
+        let mut flows = self.flows();
+        let calls = flows.get_mut(flow)?;
+        let reply = calls.remove(id);
+        if calls.is_empty() {
+            flows.remove(flow);
+        }
+        reply
     }
 
-    /// Returns messages that are waited for, of the flows that `admits` lets run.
-    pub fn awaited(&self, mut admits: impl FnMut(&FlowId) -> bool) -> Vec<MessageId> {
-        let calls = self.calls();
-        let mut admitted: HashMap<&FlowId, bool> = HashMap::new();
-        let mut admits = |flow| *admitted.entry(flow).or_insert_with(|| admits(flow));
-        let awaited = calls.iter().filter(|(_, call)| admits(&call.flow)).map(|(id, _)| id.clone());
-        awaited.take(MAX_ASKED).collect()
+    /// Returns the messages that are waited for, of the flows that `admits` lets run.
+    pub fn awaited(&self, admits: impl Fn(&FlowId) -> bool) -> Vec<MessageId> {
+        let flows = self.flows();
+        let admitted = flows.iter().filter(|(flow, _)| admits(flow));
+        admitted.flat_map(|(_, calls)| calls.keys().cloned()).collect()
     }
 
-    fn begin(&self, id: MessageId, flow: FlowId, reply: Reply) {
-        self.calls().insert(id, Call { flow, reply });
+    fn begin(&self, flow: FlowId, id: MessageId, reply: Reply) {
+        self.flows().entry(flow).or_default().insert(id, reply);
         self.came.notify_one();
     }
 
-    fn is_waiting(&self, id: &MessageId) -> bool {
-        self.calls().contains_key(id)
+    fn is_waiting(&self, flow: &FlowId, id: &MessageId) -> bool {
+        self.flows().get(flow).is_some_and(|calls| calls.contains_key(id))
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<MessageId, Call>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn flows(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<MessageId, Reply>>> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,6 +71,7 @@ impl Turns {
 pub(crate) struct Turn {
     pipeline: Arc<Pipeline>,
     owner: BootId,
+    flow: FlowId,
     id: MessageId,
     /// Cancelled when the flow is taken out of service.
     removed: CancellationToken,
@@ -84,7 +84,7 @@ impl Turn {
             () = self.pipeline.draining.cancelled() => {}
             () = self.removed.cancelled() => {}
         }
-        if !self.pipeline.turns.is_waiting(&self.id) {
+        if !self.pipeline.turns.is_waiting(&self.flow, &self.id) {
             // The message runs here, and its end is told as that of any other.
             std::future::pending().await
         }
@@ -98,7 +98,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.pipeline.turns.take(&self.id).is_none() {
+        if self.pipeline.turns.take(&self.flow, &self.id).is_none() {
             return;
         }
         let pipeline = Arc::clone(&self.pipeline);
@@ -119,12 +119,12 @@ impl Pipeline {
     pub(super) fn await_turn(
         self: &Arc<Self>,
         owner: BootId,
-        id: MessageId,
         flow: FlowId,
+        id: MessageId,
         removed: CancellationToken,
         reply: Reply,
     ) -> Turn {
-        self.turns.begin(id.clone(), flow, reply);
-        Turn { pipeline: Arc::clone(self), owner, id, removed }
+        self.turns.begin(flow.clone(), id.clone(), reply);
+        Turn { pipeline: Arc::clone(self), owner, flow, id, removed }
     }
 }

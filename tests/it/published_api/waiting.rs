@@ -14,6 +14,9 @@ use super::PATH;
 /// Calls of one target that a node has at once: those under way, and those that wait for one of them to end.
 const ROOM: usize = 64 + 768;
 
+/// Calls of one flow that wait for their turn at one node.
+const IN_TURN: usize = 256;
+
 /// Calls that one connection of HTTP/2 carries.
 const STREAMS: usize = 208;
 
@@ -221,4 +224,36 @@ async fn a_caller_at_one_node_is_answered_when_another_node_has_ended_what_stand
     }
     let order: Vec<_> = target.received().iter().map(|request| request.json()["n"].clone()).collect();
     assert_eq!(order, [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn a_flow_that_stands_still_has_so_many_calls_waiting_and_takes_no_room_from_another() {
+    let app = TestApp::start().await;
+    let slow = held().await;
+    let flow = in_turns(&app.api, &slow.0, "stands", json!({})).await;
+    let other = FakeTarget::start().await;
+    in_turns(&app.api, &other, "moves", json!({})).await;
+    let connections: Vec<_> = (0..=IN_TURN / STREAMS).map(|_| Rest::over_http2(&app.base)).collect();
+    let call = |n: usize| connections[n % connections.len()].post_owned("/stands", &json!({"customer": "a", "n": n}));
+    let mut waiting = JoinSet::from_iter([call(0)]);
+    slow.0.arrivals(1).await;
+    for n in 1..=IN_TURN {
+        waiting.spawn(call(n));
+    }
+    until("all are stored", || async { (total(&app, &flow).await == IN_TURN + 1).then_some(()) }).await;
+
+    let consumer = app.api.without_key();
+    let refused = consumer.post("/stands", &json!({"customer": "b", "n": 0})).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    assert!(refused.json().get("messageId").is_none(), "{}", refused.text);
+    consumer.post("/moves", &json!({"customer": "a", "n": 0})).await.expect(200);
+    // Callers that leave give their messages up: there is room again, and nothing is lost.
+    waiting.shutdown().await;
+    until("there is room again", || async {
+        let again = consumer.post_owned("/stands", &json!({"customer": "b", "n": 0}));
+        let_go(&slow);
+        (again.await.status == 200).then_some(())
+    })
+    .await;
+    until("all are delivered", || async { (slow.0.received().len() == IN_TURN + 2).then_some(()) }).await;
 }
