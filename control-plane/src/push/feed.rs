@@ -106,7 +106,7 @@ impl Feed {
             let current = self.state().set;
             match hub.source.read(&self.environment, current.as_ref()).await {
                 Ok(read) => {
-                    if let Some(set) = read.set.as_ref().filter(|_| read.others_changed) {
+                    if let Some(set) = read.set.as_ref().filter(|_| read.refused_may_run) {
                         hub.refusals.forget(&self.environment, set.generation);
                     }
                     let changed = read.set.is_some();

@@ -1,5 +1,6 @@
-//! What is withheld from builds: a resource that a build refused is not sent to it again until it changes, and one that
-//! takes a plan schema that the build lacks is not sent at all.
+//! What is withheld from builds: a resource that a build refused is not sent to it again until it
+//! changes or is published again, and one that takes a plan schema that the build lacks is not sent
+//! at all.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -56,7 +57,8 @@ impl Refusals {
         }
     }
 
-    /// Forgets what was refused in `environment` before `generation`: what a flow lacked may have come with it.
+    /// Forgets what was refused in `environment` before `generation`: what a flow lacked may have
+    /// come with it, or somebody asks for another try.
     pub fn forget(&self, environment: &EnvironmentId, generation: u64) {
         self.lock().insert(environment.clone(), Refused { since: generation, resources: ByResource::new() });
     }

@@ -34,8 +34,9 @@ pub struct Environment {
 pub struct Read {
     /// The new set; none when nothing changed.
     pub set: Option<Arc<Set>>,
-    /// Something other than a flow came or changed: what a flow lacked may be there now.
-    pub others_changed: bool,
+    /// Whether what nodes refused before may run now: something other than a flow came or changed,
+    /// which a flow may have lacked, or a resource was published again as it was.
+    pub refused_may_run: bool,
 }
 
 /// Why what is published cannot be read.
@@ -96,18 +97,18 @@ impl Source {
             let revision = revision.ok_or_else(|| Error::NoEnvironment(environment.clone()))?;
             let Some(current) = current.filter(|set| set.epoch == epoch) else {
                 let set = self.whole(environment, tx).await?;
-                return Ok(Read { set: Some(set), others_changed: true });
+                return Ok(Read { set: Some(set), refused_may_run: true });
             };
             if revision.is(current.generation, current.hash) {
                 return Ok(Read::default());
             }
             if current.generation < revision.generation {
                 let rows = published::since(&mut tx, environment, current.generation).await?;
-                let others_changed = rows.iter().any(|row| !row.removed && is_other(&row.resource_id));
+                let refused_may_run = rows.iter().any(|row| is_other(row) || is_again(row, current));
                 let changes = self.open(environment, rows, Some(Arc::clone(current))).await?;
                 let set = current.changed(revision.generation, changes);
                 if revision.fits(set.hash) {
-                    return Ok(Read { set: Some(Arc::new(set)), others_changed });
+                    return Ok(Read { set: Some(Arc::new(set)), refused_may_run });
                 }
             }
             // Rows that were lost are no other past.
@@ -223,8 +224,14 @@ fn open(
     Ok((row.resource_id, Change::Upsert(entry)))
 }
 
-fn is_other(resource_id: &str) -> bool {
-    !matches!(Kind::parse(resource_id), Some((Kind::Flow, _)))
+/// Returns whether the row brings something other than a flow.
+fn is_other(row: &Published) -> bool {
+    !row.removed && !matches!(Kind::parse(&row.resource_id), Some((Kind::Flow, _)))
+}
+
+/// Returns whether the row brings what `current` has already.
+fn is_again(row: &Published, current: &Set) -> bool {
+    !row.removed && current.get(&row.resource_id).is_some_and(|entry| *entry.hash.as_bytes() == row.hash)
 }
 
 impl Environment {

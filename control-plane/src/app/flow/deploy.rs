@@ -234,14 +234,11 @@ async fn ready(
     })
 }
 
-/// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that it compiles to today. A
-/// plan that a node has refused counts as not running.
+/// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that
+/// it compiles to today.
 async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool, Error> {
     let deployed = flow_version::get(db, &flow.id, flow.version).await?;
-    if flow.draft
-        || deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config)
-        || !app.hub.rejections(&Kind::Flow.resource_id(flow.id.as_str())).is_empty()
-    {
+    if flow.draft || deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config) {
         return Ok(false);
     }
     let Some(running) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? else { return Ok(false) };
@@ -259,8 +256,8 @@ fn comparable(plan: FlowPlan) -> FlowPlan {
     plan
 }
 
-/// Publishes what runs once more, without a version: the answer waits until it is live, as that of every deploy. A
-/// paused flow goes on if `next` says so.
+/// Publishes what runs once more, without a version: the answer waits until it is live, as that of
+/// every deploy. Nodes that have refused it get it again. A paused flow goes on if `next` says so.
 async fn unchanged(
     app: &App,
     caller: &Caller,

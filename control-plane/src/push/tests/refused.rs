@@ -19,6 +19,27 @@ async fn what_a_flow_lacked_brings_it_again() {
 }
 
 #[tokio::test]
+async fn what_is_published_again_as_it_was_goes_to_the_nodes_that_refused_it() {
+    for max_plan_schema in SCHEMAS {
+        let control = Control::start().await;
+        let hello = |node| Hello { max_plan_schema, ..control.hello(node) };
+        let mut refuses = control.connect(hello("node_1")).await;
+        let mut takes = control.connect(hello("node_2")).await;
+        refuses.take_snapshot().await;
+        takes.take_snapshot().await;
+        control.put("flow/1", "a").await;
+        refuses.refuse("flow/1", "not now").await;
+        takes.take_delta().await;
+
+        let generation = control.put("flow/1", "a").await;
+        assert_eq!(ids(&refuses.take_delta().await.upserts), ["flow/1"]);
+        assert_eq!(ids(&takes.take_delta().await.upserts), [""; 0]);
+        assert_eq!(control.applied(generation).await, Applied::Everywhere);
+        assert_eq!(control.hub.rejections("flow/1"), []);
+    }
+}
+
+#[tokio::test]
 async fn what_it_lacked_and_came_before_it_was_refused_brings_it_again_too() {
     for max_plan_schema in SCHEMAS {
         let control = Control::start().await;

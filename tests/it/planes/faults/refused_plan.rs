@@ -44,6 +44,12 @@ async fn only_the_node_that_must_refuse_a_plan_keeps_the_version_before_and_says
         assert_eq!(reason, json!([{ "resource": format!("flow/{id}"), "message": message }]));
         assert_eq!(deployed["rejected"], json!([{ "nodeId": older_id, "message": message }]));
 
+        let again = deploy(&one.api, &id, &yaml).await;
+        assert_eq!(again["version"], deployed["version"], "it makes no version");
+        assert_eq!(again["rejected"], deployed["rejected"]);
+        let refusals = older.metric("kanat_plan_resources_refused_total").await as u64;
+        assert_eq!(refusals, 2 * (round + 1), "it is pushed again to the node that refused it");
+
         deploy(&other.api, &beside_id, &flow("beside", refused)).await;
         assert_eq!(witness.ask(&older.api, &at(&older, &orders)).await.version, good, "it keeps the version before");
         assert_eq!(witness.ask(&older.api, &at(&older, &beside)).await.version, refused, "of that flow alone");
