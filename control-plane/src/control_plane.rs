@@ -75,7 +75,7 @@ impl ControlPlane {
     ) -> Result<Self, Error> {
         master_key::check(&store, &sealer).await?;
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
-        environment::publish_all(&store, &sealer).await.map_err(Error::Environments)?;
+        environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         let adapters = kanat_script::Pool::new(options.adapters);
         let (deploys, batch_jobs) = (Deploys::default(), Arc::default());

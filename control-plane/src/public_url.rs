@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use url::{Host, Url};
+
 /// The `{base_url}` of webhook URLs, shared by all who hold a clone. Without a trailing slash.
 #[derive(Debug, Clone, Default)]
 pub struct PublicUrl(Arc<OnceLock<String>>);
@@ -17,6 +19,16 @@ impl PublicUrl {
         self.0.get().map(String::as_str).unwrap_or_default()
     }
 
+    /// The host name of the address, in lower case, and an empty one of an IP address; `None` while
+    /// the address is not known.
+    pub fn host(&self) -> Option<String> {
+        let url = Url::parse(self.0.get()?).ok();
+        match url.as_ref().and_then(Url::host) {
+            Some(Host::Domain(name)) => Some(name.to_ascii_lowercase()),
+            Some(Host::Ipv4(_) | Host::Ipv6(_)) | None => Some(String::new()),
+        }
+    }
+
     /// Where the webhook of this token is called; a path alone while the address is not known.
     pub fn webhook(&self, token: &str) -> String {
         format!("{}/webhooks/receive/{token}", self.base())
@@ -25,5 +37,32 @@ impl PublicUrl {
     /// Where providers send people back to after their consent.
     pub fn oauth_callback(&self) -> String {
         format!("{}/inbound/oauth/callback", self.base())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(url: &str) -> Option<String> {
+        let public_url = PublicUrl::default();
+        public_url.set(url);
+        public_url.host()
+    }
+
+    #[test]
+    fn the_host_is_the_name_without_scheme_port_and_path() {
+        assert_eq!(host("https://Hooks.example.com:8443/in/"), Some("hooks.example.com".to_owned()));
+    }
+
+    #[test]
+    fn an_ip_address_is_no_host_name() {
+        assert_eq!(host("http://127.0.0.1:8080"), Some(String::new()));
+        assert_eq!(host("http://[::1]:8080"), Some(String::new()));
+    }
+
+    #[test]
+    fn there_is_no_host_while_the_address_is_not_known() {
+        assert_eq!(PublicUrl::default().host(), None);
     }
 }

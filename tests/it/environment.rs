@@ -1,7 +1,7 @@
 //! Environments: three from the first start, kept apart; more of them, and where their consumers call.
 
 use kanat_tests::split::Split;
-use kanat_tests::{FakeTarget, Rest, TestApp};
+use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
 use serde_json::json;
 
 #[tokio::test]
@@ -97,4 +97,81 @@ async fn first_deploys_are_live(api: &Rest, nodes: &[&str], target: &FakeTarget)
             qa.webhook(&format!("{node}/webhooks/receive/{token}"), &json!({})).await;
         }
     }
+}
+
+#[tokio::test]
+async fn the_host_of_a_new_environment_is_its_own_when_it_is_answered() {
+    let app = TestApp::start().await;
+    new_hosts_are_live(&app.api, &[&app.base]).await;
+    let split = Split::new();
+    let controls = [split.control_plane("one").await, split.control_plane("two").await];
+    let nodes = [split.node("a", &[&controls[0]]).await, split.node("b", &[&controls[1]]).await];
+    new_hosts_are_live(&controls[0].api, &[&nodes[0].base, &nodes[1].base]).await;
+}
+
+async fn new_hosts_are_live(api: &Rest, nodes: &[&str]) {
+    answers(api, "default").await;
+    for n in 0..3 {
+        let name = format!("qa-{n}");
+        let host = format!("{name}.example.com");
+        let body = json!({ "name": name, "baseUrl": format!("https://{host}") });
+        let made = api.post("/api/v1/environments", &body).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        assert_eq!(made.header("x-config-applied"), "");
+        for node in nodes {
+            assert_eq!(call(node, &host).await.status, 404, "it has no API, and the default environment's is not its");
+        }
+        answers(&api.with_header("x-environment", &name), &name).await;
+        for node in nodes {
+            assert_eq!(call(node, &host).await.expect(200), json!({ "by": name }));
+            assert_eq!(call(node, "127.0.0.1").await.expect(200), json!({ "by": "default" }));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_host_of_the_public_url_is_the_default_environments() {
+    let mut app = TestApp::start_with(&[("KANAT_PUBLIC_URL", "https://hooks.example.com")]).await;
+    public_host_is_the_default_environments(&app.api, &app.base).await;
+    app.terminate().await;
+    app.restart_with(&[("KANAT_PUBLIC_URL", "https://in.example.com:8443")]).await;
+    until("the new public URL is live", || async {
+        (call(&app.base, "in.example.com:8443").await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(call(&app.base, "hooks.example.com").await.status, 404);
+
+    let split = Split::new();
+    let public = [("KANAT_PUBLIC_URL", "https://hooks.example.com")];
+    let knows = split.control_plane_with("knows", &public).await;
+    let other = split.control_plane("other").await;
+    let node = split.node("a", &[&other]).await;
+    public_host_is_the_default_environments(&knows.api, &node.base).await;
+    other.api.patch("/api/v1/environments/development", &json!({ "name": "dev" })).await.expect(200);
+    assert_eq!(call(&node.base, "hooks.example.com").await.expect(200), json!({ "by": "default" }));
+}
+
+async fn public_host_is_the_default_environments(api: &Rest, node: &str) {
+    answers(api, "default").await;
+    assert_eq!(call(node, "any.example.com").await.expect(200), json!({ "by": "default" }));
+    let base = json!({ "baseUrl": "https://staging.example.com" });
+    api.patch("/api/v1/environments/staging", &base).await.expect(200);
+    assert_eq!(call(node, "hooks.example.com").await.expect(200), json!({ "by": "default" }));
+    assert_eq!(call(node, "any.example.com").await.status, 404);
+}
+
+/// Publishes an API in the environment of `api` that says by whom it is answered.
+async fn answers(api: &Rest, by: &str) {
+    api.deployed(&crate::published_api::quote("who")).await;
+    let body = json!({
+        "flowName": "who", "path": "who", "authType": "none", "responseSchema": true,
+        "responseMapping": { "by": format!("'{by}'") },
+    });
+    api.post("/api/v1/published-apis", &body).await.expect(201);
+}
+
+/// Calls that API at a node, by the host of a request.
+async fn call(node: &str, host: &str) -> Answer {
+    let request = Rest::new(node, "").without_key().request("POST", "/who").header("host", host);
+    Rest::send(request.json(&json!({ "total": 1 }))).await
 }

@@ -93,30 +93,46 @@ pub async fn update(
     change.commit(after).await
 }
 
-/// The mark of a store whose environments' settings have been published.
+/// The mark of a store of whose environments the settings have been published.
 const PUBLISHED: &str = "environment_settings";
 
-/// Publishes the settings of all environments, once in the life of a store: of a new one, and of one that is older than
-/// this build. Before anything is served: whoever serves already finds them by looking. Later starts read nothing of what
-/// is published: that is not to be touched when it cannot be trusted.
-pub async fn publish_all(store: &Store, sealer: &Sealer) -> Result<(), Error> {
-    if meta::get(&mut *store.read().await?, PUBLISHED).await?.is_some() {
+/// The host name of the service's public URL, as it was published last.
+const PUBLIC_HOST: &str = "public_host";
+
+/// Publishes the settings of all environments of a new store, of one that is older than this build,
+/// and when the service has another public URL than before; `public_host` is `None` when this
+/// process knows none. Before anything is served: other control planes find the settings by
+/// looking. Nothing of what is published is read: that is not to be touched when it cannot be
+/// trusted.
+pub async fn publish_all(store: &Store, sealer: &Sealer, public_host: Option<String>) -> Result<(), Error> {
+    if is_published(&mut *store.read().await?, public_host.as_deref()).await? {
         return Ok(());
     }
     let mut tx = store.begin().await?;
     meta::lock(&mut tx).await?;
+    // Another control plane may have started meanwhile.
+    if is_published(&mut tx, public_host.as_deref()).await? {
+        return Ok(());
+    }
+    if let Some(public_host) = &public_host {
+        meta::set(&mut tx, PUBLIC_HOST, public_host).await?;
+    }
     for environment in environment::all(&mut tx).await? {
-        let (kind, id) = (Kind::Environment, environment.id.as_str());
         environment::lock(&mut tx, &environment.id).await?;
-        let found: Option<plan::EnvironmentSettings> =
-            change::published(&mut tx, sealer, &environment.id, kind, id).await?;
-        if found.is_none() {
-            let body = settings(&environment).encode_to_vec();
-            change::put(&mut tx, sealer, &environment.id, &kind.resource_id(id), &body).await?;
-        }
+        let resource_id = Kind::Environment.resource_id(environment.id.as_str());
+        let body = settings(&mut tx, &environment).await?.encode_to_vec();
+        change::put(&mut tx, sealer, &environment.id, &resource_id, &body).await?;
     }
     meta::set(&mut tx, PUBLISHED, "published").await?;
     Ok(tx.commit().await?)
+}
+
+/// Returns whether the settings of all environments are published, with this host name of the
+/// public URL if it is known.
+async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool, Error> {
+    let is_published = meta::get(db, PUBLISHED).await?.is_some();
+    let former = meta::get(db, PUBLIC_HOST).await?.unwrap_or_default();
+    Ok(is_published && public_host.is_none_or(|public_host| public_host == former))
 }
 
 async fn existing(db: &mut Db, caller: &Caller, id_or_name: &str) -> Result<Environment, Error> {
@@ -135,17 +151,19 @@ pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<E
 }
 
 async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<(), Error> {
-    change.put(Kind::Environment, environment.id.as_str(), &settings(environment)).await
+    let settings = settings(change.db(), environment).await?;
+    change.put(Kind::Environment, environment.id.as_str(), &settings).await
 }
 
-/// What nodes have to know.
-fn settings(environment: &Environment) -> plan::EnvironmentSettings {
-    plan::EnvironmentSettings {
+/// Returns what nodes have to know.
+async fn settings(db: &mut Db, environment: &Environment) -> Result<plan::EnvironmentSettings, Error> {
+    Ok(plan::EnvironmentSettings {
         id: environment.id.as_str().to_owned(),
         name: environment.name.clone(),
         base_url: environment.base_url.clone().unwrap_or_default(),
         is_default: environment.is_default,
-    }
+        public_host: meta::get(db, PUBLIC_HOST).await?.unwrap_or_default(),
+    })
 }
 
 /// A name that cannot be taken for the id of another environment.

@@ -1,6 +1,7 @@
 //! Which environment a request is for, by the host that it names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv6Addr};
 
 use kanat_model::id::EnvironmentId;
 use kanat_proto::plan::v1::EnvironmentSettings;
@@ -14,14 +15,17 @@ pub(crate) struct Host {
     authority: Option<Box<str>>,
     /// It takes the requests whose host names no environment, unless it has an address of its own.
     is_default: bool,
+    /// The host name of the service's public URL.
+    public_host: Option<Box<str>>,
 }
 
 impl Host {
     /// Errors with what is wrong with the settings.
     pub fn compile(settings: EnvironmentSettings) -> Result<Self, String> {
-        let EnvironmentSettings { base_url, is_default, .. } = settings;
+        let EnvironmentSettings { base_url, is_default, public_host, .. } = settings;
+        let public_host = Some(public_host.into_boxed_str()).filter(|host| !host.is_empty());
         if base_url.is_empty() {
-            return Ok(Self { base_url: None, authority: None, is_default });
+            return Ok(Self { base_url: None, authority: None, is_default, public_host });
         }
         let url = Url::parse(&base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let authority = url.as_ref().and_then(|url| {
@@ -30,7 +34,7 @@ impl Host {
         });
         let authority = authority.ok_or_else(|| format!("{base_url:?} is no address of an environment"))?;
         let base_url = Some(base_url.trim_end_matches('/').into());
-        Ok(Self { base_url, authority: Some(authority.into()), is_default })
+        Ok(Self { base_url, authority: Some(authority.into()), is_default, public_host })
     }
 }
 
@@ -45,6 +49,8 @@ impl Host {
 pub(crate) struct Hosts {
     named: HashMap<Box<str>, EnvironmentId>,
     default: Option<EnvironmentId>,
+    /// Host names of the service itself.
+    public: HashSet<Box<str>>,
 }
 
 impl Hosts {
@@ -58,17 +64,48 @@ impl Hosts {
             [(only, _)] => Some(*only),
             several => several.iter().find(|(_, host)| host.is_some_and(Host::takes_the_rest)).map(|(id, _)| *id),
         };
-        Self { default: default.cloned(), named: named.collect() }
+        let public = environments.iter().filter_map(|(_, host)| host.as_ref()?.public_host.clone());
+        Self { default: default.cloned(), named: named.collect(), public: public.collect() }
     }
 
-    /// The environment of a request to `host`, which may have a port.
+    /// Returns the environment of a request to `host`, which may have a port. Where environments
+    /// are told apart by their hosts, a host that none has may be that of an environment which this
+    /// node does not know yet: it is not taken for the default one, unless it cannot be the host of
+    /// an environment.
     pub fn find(&self, host: &str) -> Option<&EnvironmentId> {
         if self.named.is_empty() {
             return self.default.as_ref();
         }
         let host = host.to_ascii_lowercase();
         let plain = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80")).unwrap_or(&host);
-        self.named.get(host.as_str()).or_else(|| self.named.get(plain)).or(self.default.as_ref())
+        let named = self.named.get(host.as_str()).or_else(|| self.named.get(plain));
+        if named.is_none() && self.is_of_the_service(without_port(&host)) {
+            return self.default.as_ref();
+        }
+        named
+    }
+
+    /// Returns whether a host name, in lower case, is one of the service, not of an environment:
+    /// none at all, an IP address, a name without a domain, or that of the public URL.
+    fn is_of_the_service(&self, name: &str) -> bool {
+        let bare = name.strip_suffix('.').unwrap_or(name);
+        !bare.contains('.') || bare.ends_with(".localhost") || is_address(name) || self.public.contains(bare)
+    }
+}
+
+/// Returns `host` without its port. An IPv6 address keeps its brackets.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !is_address(host) => name,
+        Some(_) | None => host,
+    }
+}
+
+fn is_address(name: &str) -> bool {
+    let bracketed = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    match bracketed {
+        Some(inside) => inside.parse::<Ipv6Addr>().is_ok(),
+        None => name.parse::<IpAddr>().is_ok(),
     }
 }
 
@@ -77,12 +114,14 @@ mod tests {
     use super::*;
 
     fn host(base_url: &str, is_default: bool) -> Host {
-        let settings = EnvironmentSettings { base_url: base_url.to_owned(), is_default, ..Default::default() };
+        let public_host = "hooks.example.com".to_owned();
+        let settings =
+            EnvironmentSettings { base_url: base_url.to_owned(), is_default, public_host, ..Default::default() };
         Host::compile(settings).unwrap()
     }
 
     #[test]
-    fn a_host_names_its_environment_and_every_other_one_the_default() {
+    fn a_host_names_its_environment_and_one_of_the_service_the_default() {
         let (one, two, three) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"), EnvironmentId::new("env_3"));
         let (first, second, third) =
             (host("https://API.example.com", false), host("", true), host("http://t:81/x/", false));
@@ -91,14 +130,47 @@ mod tests {
         for (asked, expected) in [
             ("api.example.com", &one),
             ("API.example.com:443", &one),
-            ("api.example.com:8443", &two),
             ("t:81", &three),
             ("t", &two),
             ("", &two),
+            ("10.0.0.7", &two),
+            ("10.0.0.7:8080", &two),
+            ("[::1]", &two),
+            ("[::1]:8080", &two),
+            ("::1", &two),
+            ("localhost:8080", &two),
+            ("api.LOCALHOST", &two),
+            ("kanat:8080", &two),
+            ("hooks.example.com", &two),
+            ("Hooks.example.com:8443", &two),
+            ("hooks.example.com.", &two),
         ] {
             assert_eq!(hosts.find(asked), Some(expected), "{asked}");
         }
         assert_eq!(third.base_url.as_deref(), Some("http://t:81/x"));
+    }
+
+    #[test]
+    fn an_unknown_host_is_nobodys_where_an_environment_has_an_address() {
+        let one = EnvironmentId::new("env_1");
+        let two = EnvironmentId::new("env_2");
+        let first = host("https://api.example.com", false);
+        let second = host("", true);
+        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter());
+        for asked in ["qa.example.com", "api.example.com:8443", "hooks.example.com.evil.example", "1.2.3.4.example:80"]
+        {
+            assert_eq!(hosts.find(asked), None, "{asked}");
+        }
+    }
+
+    #[test]
+    fn every_host_is_the_default_environments_where_none_has_an_address() {
+        let one = EnvironmentId::new("env_1");
+        let two = EnvironmentId::new("env_2");
+        let first = host("", false);
+        let second = host("", true);
+        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter());
+        assert_eq!(hosts.find("api.example.com"), Some(&two));
     }
 
     #[test]
@@ -113,8 +185,19 @@ mod tests {
     #[test]
     fn the_only_environment_takes_all() {
         let only = EnvironmentId::new("env_1");
-        assert_eq!(Hosts::new([(&only, None)].into_iter()).find("x"), Some(&only));
-        assert_eq!(Hosts::new([(&only, None), (&only, None)].into_iter()).find("x"), None);
+        let found = |hosts: &Hosts, asked| hosts.find(asked).cloned();
+        assert_eq!(found(&Hosts::new([(&only, None)].into_iter()), "x.example"), Some(only.clone()));
+        assert_eq!(found(&Hosts::new([(&only, None), (&only, None)].into_iter()), "x.example"), None);
+    }
+
+    #[test]
+    fn the_only_environment_takes_its_own_host_and_those_of_the_service() {
+        let only = EnvironmentId::new("env_1");
+        let own = host("https://api.example.com", false);
+        let hosts = Hosts::new([(&only, Some(&own))].into_iter());
+        assert_eq!(hosts.find("api.example.com"), Some(&only));
+        assert_eq!(hosts.find("10.0.0.7"), Some(&only));
+        assert_eq!(hosts.find("qa.example.com"), None);
     }
 
     #[test]

@@ -124,7 +124,8 @@ async fn bodies_that_swell(app: &TestApp) {
     }
 }
 
-/// The host names an environment; every other one the default environment.
+/// The host names an environment; one of the service itself, the default environment; and any other
+/// one nothing.
 async fn hosts(app: &TestApp) {
     let base = json!({"baseUrl": "https://Staging.example.com:8443"});
     app.api.patch("/api/v1/environments/staging", &base).await.expect(200);
@@ -142,9 +143,9 @@ async fn hosts(app: &TestApp) {
     for (host, is_staging) in [
         ("staging.example.com:8443", true),
         ("STAGING.example.com:8443", true),
-        ("staging.example.com", false),
-        ("staging.example.com.evil.example:8443", false),
-        ("other.example", false),
+        ("10.0.0.7", false),
+        ("localhost:8080", false),
+        ("kanat", false),
     ] {
         let answer = say(app, &["POST /v1/orders/7", &format!("host: {host}"), JSON], br#"{"total":1}"#).await;
         let expected = if is_staging { json!({"staging": made["id"]}) } else { json!({"total": 1}) };
@@ -152,6 +153,10 @@ async fn hosts(app: &TestApp) {
         // Where its successor is, is told by the address that the environment says it has.
         let link = "<https://staging.example.com:8443/v2/orders/7>; rel=\"successor-version\"";
         assert_eq!(answer.header("link"), if is_staging { link } else { "" }, "{host}");
+    }
+    for host in ["staging.example.com", "staging.example.com.evil.example:8443", "other.example"] {
+        let answer = say(app, &["POST /v1/orders/7", &format!("host: {host}"), JSON], br#"{"total":1}"#).await;
+        assert_eq!(answer.status, 404, "{host}: {}", answer.text());
     }
     let with_host =
         Rest::send(app.api.without_key().request("POST", "/orders/7").header("host", "staging.example.com:8443"));
