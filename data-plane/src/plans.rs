@@ -93,13 +93,20 @@ impl Plans {
         wanted.into_iter().filter(|wanted| !runs(wanted)).collect()
     }
 
-    /// The version of a flow that a message was accepted under, with the resources of today; `None` when the node does not
-    /// serve the flow's environment or nobody knows the version.
+    /// Returns the version of a flow of `environment` that a message was accepted under, with the
+    /// resources of today; `None` when the node does not serve the environment or nobody knows the
+    /// version.
     ///
     /// # Errors
     /// The log cannot be read, the version cannot be compiled by this build, or the flow is deleted.
-    pub async fn program(&self, flow_id: &FlowId, version: u32) -> Result<Option<Runnable>, versions::Error> {
+    pub async fn program(
+        &self,
+        environment: &EnvironmentId,
+        flow_id: &FlowId,
+        version: u32,
+    ) -> Result<Option<Runnable>, versions::Error> {
         let snapshot = self.load();
+        let Some(environment) = snapshot.environment(environment) else { return Ok(None) };
         let deployed = snapshot.flow(flow_id);
         if let Some(deployed) = deployed.filter(|flow| flow.version == version) {
             return snapshot.runnable(deployed);
@@ -107,14 +114,12 @@ impl Plans {
         let removed = match deployed {
             Some(deployed) => deployed.removed.clone(),
             None => {
-                self.shared.versions.refuse_deleted(flow_id).await?;
+                self.shared.versions.refuse_deleted(flow_id, environment).await?;
                 CancellationToken::new()
             }
         };
-        Ok(self.shared.versions.get(flow_id, version).await?.and_then(|flow| {
-            let environment = Arc::clone(snapshot.environment(&flow.environment_id)?);
-            Some(Runnable { flow, environment, removed })
-        }))
+        let flow = self.shared.versions.get(flow_id, version).await?;
+        Ok(flow.map(|flow| Runnable { flow, environment: Arc::clone(environment), removed }))
     }
 
     /// Lets go of what runs flows that had no message for a while, until it is stopped.

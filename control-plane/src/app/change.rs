@@ -109,9 +109,8 @@ impl<'a> Change<'a> {
 
     /// Commits and tells the nodes; gives what the change is known by, if it is one of what they run.
     pub async fn publish(mut self) -> Result<Option<Version>, Error> {
-        let mut version = None;
-        if let Some(generation) = self.generation {
-            version = Some(self.version(generation).await?);
+        let version = self.version().await?;
+        if let Some(Version { generation, .. }) = version {
             let (environment_id, urgent) = (self.environment.clone(), self.urgent);
             announce(&mut self.tx, &Announcement::Published { environment_id, generation, urgent }).await?;
         }
@@ -126,15 +125,18 @@ impl<'a> Change<'a> {
         Ok(version)
     }
 
-    /// What the change is known by. Of a store that went back behind what nodes run, the generation is not new: the epoch
-    /// has to be, so that nobody takes what runs for this change.
-    async fn version(&mut self, generation: u64) -> Result<Version, Error> {
+    /// Returns what the change is known by, unless nothing was published so far. No other change
+    /// gets that while the transaction lasts; the next one does when it is not committed. Of a
+    /// store that went back behind what nodes run, the generation is not new: the epoch has to be,
+    /// so that nobody takes what runs for this change.
+    pub async fn version(&mut self) -> Result<Option<Version>, Error> {
+        let Some(generation) = self.generation else { return Ok(None) };
         let mut version = Version { epoch: meta::epoch(&mut self.tx).await?, generation };
         if self.app.hub.is_ahead_of(&self.environment, &version) {
             meta::renew_epoch(&mut self.tx, &version.epoch).await?;
             version.epoch = meta::epoch(&mut self.tx).await?;
         }
-        Ok(version)
+        Ok(Some(version))
     }
 }
 

@@ -185,7 +185,10 @@ pub async fn delete(app: &App, caller: &Caller, id: &FlowId, if_match: &IfMatch)
         schedule::delete_of_flow(change.db(), id).await?;
         change.remove(Kind::Flow, id.as_str()).await?;
         change.urgent();
-        end::mark(app, id).await?;
+        if let Some(version) = change.version().await? {
+            end::mark(app, id, version).await?;
+        }
+        kanat_failpoint::hit("flow.marked");
     }
     let changed = change.commit(()).await?;
     if flow.version > 0 {

@@ -176,7 +176,7 @@ impl Pipeline {
 
     /// Puts a claimed message into its lane, or gives it back.
     async fn take_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, memory: &mut Memory) {
-        match self.plans.program(&claimed.flow_id, claimed.flow_version).await {
+        match self.plans.program(&claimed.environment_id, &claimed.flow_id, claimed.flow_version).await {
             Ok(Some(runnable)) => self.queue(claimed, hold, runnable),
             Ok(None) if self.plans.load().environment(&claimed.environment_id).is_none() => {
                 memory.not_ours.insert(claimed.flow_id.clone());
@@ -185,6 +185,11 @@ impl Pipeline {
             }
             Ok(None) => self.give_up(claimed, hold, "the version of the flow that it was accepted under is not known"),
             Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
+            // Another node may run the flow; this one knows once it has heard of the change.
+            Err(crate::plans::versions::Error::DeletedLater(_)) => {
+                let due = Timestamp::now().after(FULL_PAUSE);
+                self.finish(Ended::undone(claimed.lease, hold, due));
+            }
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
                 let due = Timestamp::now().after(FULL_PAUSE);

@@ -321,13 +321,13 @@ async fn a_message_keeps_the_version_that_it_was_accepted_under() {
     stream.acked(2, &set).await;
 
     let id = FlowId::from("flw_1");
-    let current = node.plans.program(&id, 2).await.unwrap().unwrap();
+    let current = node.plans.program(&environment(), &id, 2).await.unwrap().unwrap();
     assert_eq!(current.flow.plan().ordering_key, "source.id");
-    let former = node.plans.program(&id, 1).await.unwrap().unwrap();
+    let former = node.plans.program(&environment(), &id, 1).await.unwrap().unwrap();
     assert_eq!((former.flow.version, former.flow.plan().ordering_key.as_str()), (1, ""));
     assert_eq!(former.environment.generation, 2);
-    assert!(Arc::ptr_eq(&former.flow, &node.plans.program(&id, 1).await.unwrap().unwrap().flow));
-    assert!(node.plans.program(&id, 9).await.unwrap().is_none());
+    assert!(Arc::ptr_eq(&former.flow, &node.plans.program(&environment(), &id, 1).await.unwrap().unwrap().flow));
+    assert!(node.plans.program(&environment(), &id, 9).await.unwrap().is_none());
 
     // What is kept for it holds no secret of the ingress.
     let kept = FlowPlan::decode(node.log.plan(&id, 1).await.unwrap().unwrap()).unwrap();
@@ -337,7 +337,7 @@ async fn a_message_keeps_the_version_that_it_was_accepted_under() {
     // A deleted flow's messages can still be run.
     stream.delta(2, &[], &["flow/flw_1"], &set[1..]).await;
     stream.acked(3, &set[1..]).await;
-    assert_eq!(node.plans.program(&id, 2).await.unwrap().unwrap().flow.version, 2);
+    assert_eq!(node.plans.program(&environment(), &id, 2).await.unwrap().unwrap().flow.version, 2);
     drop(stream);
     node.stop().await;
 }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kanat_engine::CompileError;
 use kanat_message_log::{MessageLog, SavedPlan};
 use kanat_model::id::FlowId;
-use kanat_proto::plan::v1::FlowPlan;
+use kanat_proto::plan::v1::{FlowDeletion, FlowPlan};
 use prost::Message;
 
 use super::deployed::Flow;
+use super::environment::Environment;
 use super::snapshot::FlowChange;
 
 /// Compiled versions that are kept at hand.
@@ -25,6 +26,8 @@ pub enum Error {
     Log(#[from] kanat_message_log::Error),
     #[error("flow {0} was deleted")]
     Deleted(FlowId),
+    #[error("flow {0} is deleted by a later change than those that this node runs")]
+    DeletedLater(FlowId),
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
     #[error("version {version} of flow {flow_id} cannot run on this build: {source}")]
@@ -63,12 +66,26 @@ impl Versions {
         Ok(Some(flow))
     }
 
-    /// Errors when the flow is deleted or the log cannot be read.
-    pub async fn refuse_deleted(&self, flow_id: &FlowId) -> Result<(), Error> {
-        match self.log.plan(flow_id, SavedPlan::END).await? {
-            Some(_) => Err(Error::Deleted(flow_id.clone())),
-            None => Ok(()),
+    /// Refuses a flow that `environment`, which lacks it, has lost by its deletion. The mark of a
+    /// deletion is written before the deletion is committed, which may fail: a node without the
+    /// flow obeys it only when it runs that change or a later one. Epochs grow with time, as
+    /// generations do within each.
+    ///
+    /// # Errors
+    /// The flow is deleted, or is marked so by a later change; the log cannot be read.
+    pub async fn refuse_deleted(&self, flow_id: &FlowId, environment: &Environment) -> Result<(), Error> {
+        let version = SavedPlan::END;
+        let Some(mark) = self.log.plan(flow_id, version).await? else { return Ok(()) };
+        let deletion = FlowDeletion::decode(mark).map_err(|source| Error::Encoding {
+            flow_id: flow_id.clone(),
+            version,
+            source,
+        })?;
+        let runs = (environment.epoch.as_str(), environment.generation);
+        if runs < (deletion.epoch.as_str(), deletion.generation) {
+            return Err(Error::DeletedLater(flow_id.clone()));
         }
+        Err(Error::Deleted(flow_id.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, AtHand> {

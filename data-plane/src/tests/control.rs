@@ -23,7 +23,7 @@ use crate::plans::PlanClient;
 
 pub const ACCOUNT: &str = "acc_1";
 pub const ENVIRONMENT: &str = "env_1";
-const EPOCH: &str = "epoch_1";
+pub const EPOCH: &str = "epoch_1";
 
 #[derive(Clone)]
 pub struct Control {

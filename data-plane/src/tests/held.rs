@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use kanat_message_log::{NewMessage, Place};
+use kanat_message_log::{MessageLog, NewMessage, Place, SavedPlan};
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, MessageId};
-use kanat_model::message::{Status, Trigger};
+use kanat_model::message::{ErrorKind, Status, Trigger};
+use kanat_proto::plan::v1::FlowDeletion;
+use prost::Message as _;
 
-use super::control::{ACCOUNT, ENVIRONMENT};
+use super::control::{ACCOUNT, ENVIRONMENT, EPOCH};
 use super::node::{Node, flow};
 use super::target::{Target, status};
 
@@ -139,6 +141,51 @@ fn waiting(environment: &str, flow: &str, received_at: Timestamp) -> NewMessage 
         traceparent: None,
         place: Place::Queued,
     }
+}
+
+/// Marks a flow in the log as deleted by a change.
+async fn mark_deleted(log: &dyn MessageLog, flow: &str, epoch: &str, generation: u64) {
+    let deletion = FlowDeletion { epoch: epoch.to_owned(), generation };
+    let mark = SavedPlan::end(FlowId::from(flow), deletion.encode_to_vec().into());
+    log.save_plans(vec![mark]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_without_a_flow_leaves_its_messages_to_others_until_it_runs_the_deletion() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    mark_deleted(&*node.log, "flw_new", EPOCH, 1_000).await;
+    let message = waiting(ENVIRONMENT, "flw_new", Timestamp::now());
+    let id = message.id.clone();
+    let mut changed = node.log.changed();
+    node.log.append(message).await.unwrap();
+    while node.log.stats().claimed == 0 {
+        changed.changed().await.unwrap();
+    }
+    let left = node.message_when(&id, |message| message.status != Status::Processing).await;
+    assert_eq!(left.status, Status::Received);
+    assert_eq!(left.attempts, 0, "it is no attempt");
+
+    // The deletion was not committed: the node hears of the flow, and of other changes.
+    node.deploy(&flow("new"), &target.url).await;
+    assert_eq!(node.finished(&id).await.status, Status::Delivered);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_runs_the_deletion_of_a_flow_discards_its_messages() {
+    let node = Node::start().await;
+    mark_deleted(&*node.log, "flw_gone", EPOCH, 1).await;
+    mark_deleted(&*node.log, "flw_gone_before_a_restore", "epoch_0", 1_000).await;
+    for flow in ["flw_gone", "flw_gone_before_a_restore"] {
+        let message = waiting(ENVIRONMENT, flow, Timestamp::now());
+        let id = message.id.clone();
+        node.log.append(message).await.unwrap();
+        let ended = node.finished(&id).await;
+        assert_eq!(ended.status, Status::Discarded, "{flow}");
+        assert_eq!(ended.error.unwrap().kind, ErrorKind::FlowDeleted, "{flow}");
+    }
+    node.stop().await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use kanat_tests::split::Split;
 use kanat_tests::target::{Reply, status};
-use kanat_tests::{FakeTarget, Rest, TestApp};
+use kanat_tests::{FakeTarget, Rest, TestApp, until};
 use serde_json::json;
 
 use crate::webhook::passthrough;
@@ -44,6 +44,34 @@ async fn what_a_deleted_flow_held_is_discarded_by_several_nodes_on_postgres() {
     control.api.http_instance("erp", &target.url()).await;
     deleted_with_messages_waiting(&control.api, &nodes[0].base, &target).await;
     nothing_is_sent(&control.api, &nodes[1].base, &target).await;
+}
+
+/// A node that never heard of a flow must not take a deletion for done that was not.
+#[tokio::test]
+async fn a_deletion_that_is_not_committed_ends_no_message() {
+    let (split, target) = (Split::new(), FakeTarget::start().await);
+    let dies = split.control_plane_with("dies", &[("KANAT_FAILPOINT", "flow.marked:1")]).await;
+    let mut other = split.control_plane("other").await;
+    let knows = split.node("knows", &[&dies]).await;
+    let lacks = split.node("lacks", &[&other]).await;
+    other.terminate().await;
+    dies.api.http_instance("erp", &target.url()).await;
+    let (flow, url) = dies.api.deployed(&passthrough("stays")).await;
+    let path = format!("/api/v1/flows/{flow}");
+    dies.api.post(&format!("{path}/pause"), &json!({})).await.expect(200);
+    let deleted = Rest::try_send(dies.api.request("DELETE", &path)).await;
+    assert!(deleted.is_err(), "it dies with the deletion marked and not committed");
+
+    let message = knows.api.webhook(&on(&knows.base, &url), &json!({})).await;
+    until("the node without the flow looks at its message", || async {
+        (lacks.metric("kanat_log_claimed_total").await > 0.0).then_some(())
+    })
+    .await;
+    other.restart().await;
+    assert_eq!(other.api.get(&path).await.expect(200)["status"], "paused");
+    assert_ne!(other.api.message(&message).await["status"], "discarded");
+    other.api.post(&format!("{path}/resume"), &json!({})).await.expect(200);
+    other.api.message_becomes(&message, "delivered").await;
 }
 
 /// Deletes a flow that has three messages held and one that waits for its retry; they have ended when it is answered.

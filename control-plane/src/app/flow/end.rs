@@ -7,9 +7,12 @@ use kanat_message_log::{FlowEnd, SavedPlan};
 use kanat_model::Error;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
+use kanat_proto::plan::v1::FlowDeletion;
+use prost::Message;
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
+use crate::push::Version;
 
 /// Longest wait for nodes that hold messages of the flow. They break their attempts off when they hear of the deletion.
 const WAIT: Duration = Duration::from_secs(5);
@@ -17,9 +20,13 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The longest time between looks at the log: what another process writes may wake nobody here.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Marks the flow as deleted in the log, so that no node runs its messages from former plans.
-pub(super) async fn mark(app: &App, id: &FlowId) -> Result<(), Error> {
-    Ok(app.log.save_plans(vec![SavedPlan::end(id.clone())]).await?)
+/// Marks the flow in the log as deleted by the change `version`, so that no node that has this
+/// change runs the flow's messages from former plans. Where the change is not committed, the mark
+/// says nothing: a later change is known by the version, and the nodes that have that run the flow.
+pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<(), Error> {
+    let deletion = FlowDeletion { epoch: version.epoch.into_string(), generation: version.generation };
+    let mark = SavedPlan::end(id.clone(), deletion.encode_to_vec().into());
+    Ok(app.log.save_plans(vec![mark]).await?)
 }
 
 /// Ends the messages of the flow, which is marked and out of service. Messages that a node holds for longer than
