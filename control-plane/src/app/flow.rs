@@ -32,7 +32,7 @@ pub use diff::{Edition, diff};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
-pub use start::{Start, Started, start};
+pub use start::{Start, Started, append, prepare, start};
 pub use test::{Sample, Tested, check_json, test};
 pub use version::{get as get_version, list as list_versions};
 pub use webhook::{rotate as rotate_webhook_token, url as webhook_url};

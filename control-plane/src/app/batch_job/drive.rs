@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
-use kanat_message_log::{Filter, Message, Position, Tenant, key};
+use kanat_message_log::{Filter, Message, NewMessage, Position, Tenant, key};
 use kanat_model::batch_job::Status;
 use kanat_model::id::MessageId;
 use kanat_model::message::{self, ErrorKind, Trigger};
@@ -19,7 +19,7 @@ use kanat_store::batch_job::record::{self, End, Started};
 use kanat_store::batch_job::{self, BatchJob};
 
 use crate::app::App;
-use crate::app::flow::{Start, deployed_plan, start};
+use crate::app::flow::{Start, append, deployed_plan, prepare};
 
 /// Records that are put into the log at one time, so that they share a commit.
 const AT_ONCE: usize = 64;
@@ -126,21 +126,7 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     let plan = deployed_plan(app, &mut tx, &job.environment_id, &job.flow_id).await?;
     drop(tx);
     let waiting = started.into_iter().filter(|record| record.message_id.is_none());
-    let plan = plan.as_ref();
-    // Records of one ordering key are delivered in the order in which they come into the log.
-    let in_order = plan.is_some_and(|plan| !plan.ordering_key.is_empty());
-    let appends =
-        stream::iter(waiting).map(|record| async move { (record.position, append(app, job, plan, record).await) });
-    let mut appends = appends.buffer_unordered(if in_order { 1 } else { AT_ONCE });
-    let mut appended = Vec::new();
-    while let Some((position, result)) = appends.next().await {
-        // No record goes ahead of one that is tried again at the next look.
-        let stops = in_order && result.as_ref().is_err_and(may_pass);
-        appended.push((position, result));
-        if stops {
-            break;
-        }
-    }
+    let appended = append_all(app, job, plan.as_ref(), waiting.collect()).await;
     let mut tx = app.store.begin().await?;
     let mut failures = 0;
     for (position, result) in &appended {
@@ -162,28 +148,92 @@ async fn begin_messages(app: &App, job: &BatchJob) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
+/// Puts the records into the log, many at a time. Records of one ordering key are delivered in the
+/// order in which they come into the log: each waits for the one before it, and none goes ahead of
+/// one that is tried again at the next look. So those of different keys share commits, and those of
+/// one key do not: the log promises the order of appends that it takes up, and may refuse an
+/// earlier one of them.
+async fn append_all(
+    app: &App,
+    job: &BatchJob,
+    plan: Option<&FlowPlan>,
+    records: Vec<Started>,
+) -> Vec<(i64, Result<MessageId, Error>)> {
+    let mut appended = Vec::new();
+    let mut lines: Vec<Vec<(i64, NewMessage)>> = Vec::new();
+    let mut line_of: HashMap<String, usize> = HashMap::new();
+    let prepared = stream::iter(records).map(|record| async move {
+        let position = record.position;
+        (position, message_of(app, job, plan, record).await)
+    });
+    let mut prepared = prepared.buffered(AT_ONCE);
+    while let Some((position, message)) = prepared.next().await {
+        match message {
+            Ok(message) => match message.ordering_key.clone() {
+                Some(key) => {
+                    let line = *line_of.entry(key).or_insert(lines.len());
+                    if line == lines.len() {
+                        lines.push(Vec::new());
+                    }
+                    lines[line].push((position, message));
+                }
+                None => lines.push(vec![(position, message)]),
+            },
+            Err(error) => {
+                // Its key is not known: whatever comes behind it may be of the same one.
+                let stops = may_pass(&error);
+                appended.push((position, Err(error)));
+                if stops {
+                    break;
+                }
+            }
+        }
+    }
+    let mut ended = stream::iter(lines).map(|line| append_line(app, line)).buffer_unordered(AT_ONCE);
+    while let Some(line) = ended.next().await {
+        appended.extend(line);
+    }
+    appended
+}
+
+/// Puts messages of one ordering key into the log, one after another, up to the first that may
+/// succeed at another try.
+async fn append_line(app: &App, line: Vec<(i64, NewMessage)>) -> Vec<(i64, Result<MessageId, Error>)> {
+    let mut appended = Vec::with_capacity(line.len());
+    for (position, message) in line {
+        let result = append(app, message).await.map(|started| started.message_id);
+        let stops = result.as_ref().is_err_and(may_pass);
+        appended.push((position, result));
+        if stops {
+            break;
+        }
+    }
+    appended
+}
+
 /// Returns whether another try at the same record may succeed.
 fn may_pass(error: &Error) -> bool {
     matches!(error.code, Code::Unavailable | Code::ResourceExhausted | Code::Internal)
 }
 
-async fn append(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: Started) -> Result<MessageId, Error> {
+/// Makes the message of a record.
+async fn message_of(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: Started) -> Result<NewMessage, Error> {
     let plan = plan.ok_or_else(|| Error::precondition("the flow is not deployed any more"))?;
-    let started = start(
-        app,
-        Start {
-            plan: plan.clone(),
-            payload: record.payload,
-            trigger: Trigger::Batch,
-            at: Timestamp::now(),
-            dedupe: Some(key::batch_record(&job.id, record.position, KNOWN_FOR)),
-            batch_id: Some(job.id.to_string()),
-            traceparent: None,
-        },
-    );
-    Ok(started.await?.message_id)
+    let start = Start {
+        plan: plan.clone(),
+        payload: record.payload,
+        trigger: Trigger::Batch,
+        at: Timestamp::now(),
+        dedupe: Some(key::batch_record(&job.id, record.position, KNOWN_FOR)),
+        batch_id: Some(job.id.to_string()),
+        traceparent: None,
+    };
+    prepare(app, start).await
 }
 
 fn failed(kind: ErrorKind, message: &str) -> End {
     End::Failed { kind: kind.as_str().to_owned(), message: message.to_owned(), field: None }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,13 +38,17 @@ pub struct Started {
 
 /// Takes the payload as a message of the plan's version.
 pub async fn start(app: &App, start: Start) -> Result<Started, Error> {
+    append(app, prepare(app, start).await?).await
+}
+
+/// Makes the message; nothing has begun before it is in the log.
+pub async fn prepare(app: &App, start: Start) -> Result<NewMessage, Error> {
     let Start { plan, payload, trigger, at, dedupe, batch_id, traceparent } = start;
     save_plan(app, &plan).await?;
     let request = request_json(at);
     let (ordering, idempotency) = keys(app, &plan, &payload, &request, at).await?;
-    let message_id = MessageId::generate();
-    let message = NewMessage {
-        id: message_id.clone(),
+    Ok(NewMessage {
+        id: MessageId::generate(),
         account_id: plan.account_id.into(),
         environment_id: plan.environment_id.into(),
         flow_id: plan.flow_id.into(),
@@ -62,7 +66,12 @@ pub async fn start(app: &App, start: Start) -> Result<Started, Error> {
         max_attempts: plan.retry.as_ref().map_or(0, |retry| retry.count).saturating_add(1),
         traceparent,
         place: if plan.paused { Place::Held } else { Place::Queued },
-    };
+    })
+}
+
+/// Puts a message into the log.
+pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
+    let message_id = message.id.clone();
     match app.log.append(message).await? {
         Appended::Duplicate(first) => Ok(Started { message_id: first, duplicate: true }),
         Appended::Leased(_) | Appended::Waiting => Ok(Started { message_id, duplicate: false }),
