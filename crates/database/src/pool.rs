@@ -12,7 +12,8 @@ use sqlx::{Connection, Database, Executor};
 
 use crate::answered;
 
-/// A connection that was in use goes back when it has answered within that time; otherwise it ends.
+/// A connection that was in use goes back when it has answered within that time and no transaction of it is left open;
+/// otherwise it ends.
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a database is connected to.
@@ -54,7 +55,7 @@ where
     pub fn new(connect: Connect<DB>, settings: Settings) -> Self {
         let unanswered = Unanswered::default();
         let [connected, acquired, released] = [(); 3].map(|()| unanswered.clone());
-        let release_within = settings.patience.map(|patience| patience.min(RELEASE_WITHIN));
+        let release_within = settings.patience.map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
         let options = PoolOptions::<DB>::new()
             .max_connections(settings.connections.max(1))
             .acquire_timeout(settings.acquire_within)
@@ -77,11 +78,12 @@ where
             .after_release(move |connection, _| {
                 let released = released.clone();
                 Box::pin(async move {
-                    if let Some(within) = release_within {
-                        answered(within, connection.ping()).await?;
-                    }
+                    // Also waits for the end of a transaction that is being undone.
+                    answered(release_within, connection.ping()).await?;
                     released.ends();
-                    Ok(true)
+                    // The driver counts a transaction as open when its end failed, and the database may have undone it by
+                    // itself: no transaction could begin on this connection any more.
+                    Ok(!connection.is_in_transaction())
                 })
             });
         let current = options.clone().connect_lazy_with(connect.clone());

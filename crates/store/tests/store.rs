@@ -53,6 +53,7 @@ mod store {
     mod oauth_token;
     mod published;
     mod published_api;
+    mod transaction;
 }
 
 impl TestStore {
