@@ -13,7 +13,8 @@ use super::witness::Witness;
 use crate::Lease;
 
 /// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
-/// event, so that a second change on the same ground finds nothing. `$1`, the first of the messages, leaves out the days
+/// event, so that a second change on the same ground finds nothing. The id tells the message from one of a restored
+/// database, whose sequences have gone back as well; it is not looked for by its index. `$1`, the first of the messages, leaves out the days
 /// before it.
 pub(super) const CHANGE: &str = "
 WITH changed AS (
@@ -30,10 +31,10 @@ WITH changed AS (
         error_expression = CASE WHEN v.keep THEN m.error_expression ELSE v.error_expression END
     FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[],
         $9::bigint[], $10::bigint[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bigint[],
-        $17::bytea[], $18::text[])
+        $17::bytea[], $18::text[], $19::text[])
         AS v(seq, token, owner, event, to_owner, status, attempts, due_at, completed_at, keep, error_kind,
-            error_message, error_field, error_expression, at, output, trace)
-    WHERE m.seq = v.seq AND m.token = v.token AND m.owner = v.owner AND m.seq >= $1
+            error_message, error_field, error_expression, at, output, trace, id)
+    WHERE m.seq = v.seq AND m.id || '' = v.id AND m.token = v.token AND m.owner = v.owner AND m.seq >= $1
     RETURNING m.seq, m.token, v.at, m.status, m.attempts, m.due_at, m.error_kind, m.error_message, m.error_field,
         m.error_expression, v.output, v.trace
 )
@@ -127,7 +128,8 @@ async fn write(tx: &mut Transaction<'_>, first: i64, rows: &[Numbered<'_>]) -> R
         .bind(each(rows, |n| optional(n.failure().and_then(|failure| failure.expression.as_deref()))))
         .bind(each(rows, |n| n.change.at.as_millis()))
         .bind(each(rows, |n| n.change.output.as_deref()))
-        .bind(each(rows, |n| n.change.trace.as_deref()));
+        .bind(each(rows, |n| n.change.trace.as_deref()))
+        .bind(each(rows, |n| n.change.message_id.as_str()));
     let rows = query.fetch_all(&mut *tx.conn).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
 }

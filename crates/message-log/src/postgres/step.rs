@@ -10,11 +10,14 @@ use super::transaction::Transaction;
 use super::witness::Witness;
 use crate::{Settled, StepCheckpoint};
 
-/// The numbers of the rows whose lease is good; the messages cannot change hands before the transaction ends.
+/// Numbers of the rows whose lease is good, which the message's id is part of, as for a change. The messages cannot change
+/// hands before the transaction ends.
 pub(super) const HELD: &str = "
-SELECT v.number FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[]) AS v(number, seq, owner, token)
+SELECT v.number
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[]) AS v(number, seq, owner, token, id)
 CROSS JOIN LATERAL (
-    SELECT true FROM messages AS m WHERE m.seq = v.seq AND m.owner = v.owner AND m.token = v.token FOR SHARE) AS held";
+    SELECT true FROM messages AS m
+    WHERE m.seq = v.seq AND m.id || '' = v.id AND m.owner = v.owner AND m.token = v.token FOR SHARE) AS held";
 
 pub(super) const SAVE: &str = "
 INSERT INTO steps (message, name, status, output)
@@ -62,6 +65,7 @@ async fn held(tx: &mut Transaction<'_>, checkpoints: &[(usize, &StepCheckpoint)]
         .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.seq))
         .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.owner.as_str()))
         .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.token))
+        .bind(each(&checkpoints, |(_, checkpoint)| checkpoint.lease.message_id.as_str()))
         .fetch_all(&mut *tx.conn)
         .await?;
     rows.iter().map(|row| row.try_get(0)).collect()

@@ -6,6 +6,7 @@ mod nodes;
 mod outage;
 mod proxy;
 mod query_plan;
+mod restore;
 
 use std::sync::Arc;
 
