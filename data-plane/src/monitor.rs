@@ -40,6 +40,7 @@ impl Monitor {
             memory_bytes: usage.bytes,
             lanes: usage.lanes,
             breakers_open: pipeline.breakers_open(),
+            waiting_for_plans: pipeline.waiting_for_plans(),
             environments: environments.collect(),
         }
     }

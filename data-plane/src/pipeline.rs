@@ -17,7 +17,7 @@ mod tally;
 mod turns;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -79,6 +79,8 @@ pub(crate) struct Pipeline {
     behind: Behind,
     /// Calls that wait for their turn.
     turns: Turns,
+    /// Messages that are due in flows of which this node cannot run some versions yet.
+    waiting_for_plans: AtomicU64,
     /// Messages that are being stored or run.
     in_flight: AtomicUsize,
     /// One of them has ended.
@@ -116,6 +118,7 @@ impl Pipeline {
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             behind: Behind::new(),
             turns: Turns::default(),
+            waiting_for_plans: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
             largest: options.largest.min(options.memory),
@@ -157,6 +160,11 @@ impl Pipeline {
     /// Connectors whose breaker is open.
     pub fn breakers_open(&self) -> usize {
         self.bounds.open()
+    }
+
+    /// Messages that are due in flows of which this node cannot run some versions with the plans that it has.
+    pub fn waiting_for_plans(&self) -> u64 {
+        self.waiting_for_plans.load(Ordering::Relaxed)
     }
 
     /// What the lanes hold in memory.

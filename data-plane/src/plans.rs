@@ -118,7 +118,7 @@ impl Plans {
                 CancellationToken::new()
             }
         };
-        let flow = self.shared.versions.get(flow_id, version).await?;
+        let flow = self.shared.versions.get(flow_id, version, environment).await?;
         Ok(flow.map(|flow| Runnable { flow, environment: Arc::clone(environment), removed }))
     }
 

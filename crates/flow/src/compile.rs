@@ -79,6 +79,7 @@ fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Resu
         ordering_key: text(definition.ordering_key.as_ref()),
         idempotency_key: text(definition.idempotency_key.as_ref()),
         retry: Some(definition.retry.to_plan()),
+        made_from: None,
     })
 }
 

@@ -72,6 +72,8 @@ macro_rules! message_log_contract {
             claims_within_the_room_of_each_flow
             claims_what_is_due_only
             claims_the_oldest_first
+            leaves_out_versions_that_the_claimer_does_not_run
+            holds_a_message_that_its_holder_cannot_run_with_the_reason
             never_gives_one_message_to_two
             does_not_let_a_backlog_hide_other_flows
             holds_the_messages_of_a_paused_flow_until_they_are_claimed

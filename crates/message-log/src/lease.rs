@@ -34,6 +34,8 @@ pub struct Claim {
 pub struct Room {
     pub flow_id: FlowId,
     pub messages: u32,
+    /// Versions of the flow whose messages are left to others.
+    pub without_versions: Vec<u32>,
 }
 
 /// A message that the claimer now holds, with all that a run needs.

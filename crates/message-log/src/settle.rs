@@ -11,7 +11,7 @@ use crate::{Lease, TraceRecord};
 pub struct Settlement {
     pub lease: Lease,
     pub at: Timestamp,
-    /// The number of the attempt that ended, from 1; not looked at for `Outcome::Release`.
+    /// The number of the attempt that ended, from 1; not looked at for `Outcome::Release` and `Outcome::Hold`.
     pub attempt: u32,
     pub outcome: Outcome,
     /// What was sent, if anything was; kept with the message.
@@ -33,6 +33,10 @@ pub enum Outcome {
     Discarded,
     /// Given back undone: no attempt was made, or none that counts.
     Release {
+        due: Timestamp,
+    },
+    /// Given back undone, and held for the reason in `failure`: the holder cannot run it, and another node may.
+    Hold {
         due: Timestamp,
     },
 }
@@ -66,6 +70,7 @@ impl Outcome {
             Self::Retry { .. } => Some(Status::Retrying),
             Self::DeadLetter => Some(Status::DeadLetter),
             Self::Discarded => Some(Status::Discarded),
+            Self::Hold { .. } => Some(Status::Held),
             Self::Release { .. } => None,
         }
     }

@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kanat_message_log::{Claim, Claimed, Error, Outcome, Room, TraceRecord, Waiting};
 use kanat_model::Timestamp;
-use kanat_model::id::{EnvironmentId, FlowId};
+use kanat_model::id::{EnvironmentId, EpochId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
 use tokio::time::Instant;
 
@@ -44,6 +45,10 @@ struct Memory {
     not_ours: HashSet<FlowId>,
     /// The environments that it served then.
     served: Vec<EnvironmentId>,
+    /// Versions of flows that this node cannot run with the plans that it has. Their messages are left to others.
+    not_yet: HashMap<FlowId, Vec<u32>>,
+    /// The plans that it had then.
+    plans: Vec<(EpochId, u64)>,
 }
 
 /// How a message ends that is not run.
@@ -134,6 +139,13 @@ impl Pipeline {
             memory.not_ours.clear();
             memory.served = snapshot.environments().map(|environment| environment.id.clone()).collect();
         }
+        let plans = || snapshot.environments().map(|environment| (&environment.epoch, environment.generation));
+        if !plans().eq(memory.plans.iter().map(|(epoch, generation)| (epoch, *generation))) {
+            memory.not_yet.clear();
+            memory.plans = plans().map(|(epoch, generation)| (epoch.clone(), generation)).collect();
+        }
+        let due_of = |flow: &Waiting| if memory.not_yet.contains_key(&flow.flow_id) { flow.due } else { 0 };
+        self.waiting_for_plans.store(waiting.iter().map(due_of).sum(), Ordering::Relaxed);
         let mut memory_left = self.lanes.room_for(self.largest);
         // Flows that share a lane share its room.
         let mut lanes: HashMap<String, usize> = HashMap::new();
@@ -156,6 +168,8 @@ impl Pipeline {
                     let most = match outlook(&self.bounds, &flow) {
                         Outlook::None => continue,
                         Outlook::One => 1,
+                        // What is left to others must not take the room of what this node can run.
+                        Outlook::Any if memory.not_yet.contains_key(flow_id) => UNKNOWN_BATCH,
                         Outlook::Any => BATCH,
                     };
                     let room = (*due).min(most).min(*left as u64).min(memory_left as u64);
@@ -167,7 +181,11 @@ impl Pipeline {
             };
             memory_left -= usize::try_from(room).unwrap_or(0);
             if room > 0 {
-                rooms.push(Room { flow_id: flow_id.clone(), messages: u32::try_from(room).unwrap_or(u32::MAX) });
+                rooms.push(Room {
+                    flow_id: flow_id.clone(),
+                    messages: u32::try_from(room).unwrap_or(u32::MAX),
+                    without_versions: memory.not_yet.get(flow_id).cloned().unwrap_or_default(),
+                });
             }
         }
         memory.first = rooms.first().map(|room| room.flow_id.clone());
@@ -185,17 +203,30 @@ impl Pipeline {
             }
             Ok(None) => self.give_up(claimed, hold, "the version of the flow that it was accepted under is not known"),
             Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
-            // Another node may run the flow; this one knows once it has heard of the change.
-            Err(crate::plans::versions::Error::DeletedLater(_)) => {
-                let due = Timestamp::now().after(FULL_PAUSE);
-                self.finish(Ended::undone(claimed.lease, hold, due));
-            }
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
                 let due = Timestamp::now().after(FULL_PAUSE);
                 self.finish(Ended::undone(claimed.lease, hold, due));
             }
-            Err(error) => self.give_up(claimed, hold, &error.to_string()),
+            // Another node may run it: one that has later plans, or another build.
+            Err(
+                error @ (crate::plans::versions::Error::Later { .. }
+                | crate::plans::versions::Error::Encoding { .. }
+                | crate::plans::versions::Error::Compile { .. }),
+            ) => {
+                let failure = Failure {
+                    kind: ErrorKind::Configuration,
+                    message: format!("it waits for a node that runs version {}: {error}", claimed.flow_version),
+                    field: None,
+                    expression: None,
+                };
+                let versions = memory.not_yet.entry(claimed.flow_id.clone()).or_default();
+                if !versions.contains(&claimed.flow_version) {
+                    versions.push(claimed.flow_version);
+                }
+                // With the age that it has: whether anybody runs it shows by that.
+                self.finish(Ended::held(claimed.lease, hold, claimed.due_at, failure));
+            }
         }
     }
 

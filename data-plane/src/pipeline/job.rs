@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kanat_message_log::{Lease, Outcome, Settlement, TraceRecord};
 use kanat_model::Timestamp;
+use kanat_model::message::Failure;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -76,6 +77,14 @@ impl Job {
 }
 
 impl Ended {
+    /// A message that another node may run, given back with the reason why this one cannot; it counts as no attempt.
+    pub(super) fn held(lease: Lease, hold: &Arc<Hold>, due: Timestamp, failure: Failure) -> Self {
+        let mut ended = Self::undone(lease, hold, due);
+        ended.settlement.outcome = Outcome::Hold { due };
+        ended.settlement.failure = Some(failure);
+        ended
+    }
+
     /// A message that found no place, given back; it counts as no attempt.
     pub(super) fn undone(lease: Lease, hold: &Arc<Hold>, due: Timestamp) -> Self {
         Self { settlement: release(lease, due), hold: Arc::clone(hold), slot: None, tally: None, told: None }

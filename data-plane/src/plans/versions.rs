@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kanat_engine::CompileError;
 use kanat_message_log::{MessageLog, SavedPlan};
 use kanat_model::id::FlowId;
-use kanat_proto::plan::v1::{FlowDeletion, FlowPlan};
+use kanat_proto::plan::v1::{FlowPlan, SetVersion};
 use prost::Message;
 
 use super::deployed::Flow;
@@ -26,8 +26,8 @@ pub enum Error {
     Log(#[from] kanat_message_log::Error),
     #[error("flow {0} was deleted")]
     Deleted(FlowId),
-    #[error("flow {0} is deleted by a later change than those that this node runs")]
-    DeletedLater(FlowId),
+    #[error("the flow was changed after generation {generation}, which this node runs")]
+    Later { generation: u64 },
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
     #[error("version {version} of flow {flow_id} cannot run on this build: {source}")]
@@ -51,14 +51,26 @@ impl Versions {
         Self { log, at_hand: Mutex::default() }
     }
 
-    /// Errors when the log cannot be read, or when what it holds cannot run.
-    pub async fn get(&self, flow_id: &FlowId, version: u32) -> Result<Option<Arc<Flow>>, Error> {
+    /// Returns a version of a flow of `environment`; `None` when the log has none.
+    ///
+    /// # Errors
+    /// The log cannot be read; what it holds cannot run on this build; the version was made from later plans than those of
+    /// `environment`, which may lack what it names.
+    pub async fn get(
+        &self,
+        flow_id: &FlowId,
+        version: u32,
+        environment: &Environment,
+    ) -> Result<Option<Arc<Flow>>, Error> {
         if let Some(flow) = self.lock().used(flow_id, version) {
             return Ok(Some(flow));
         }
         let Some(body) = self.log.plan(flow_id, version).await? else { return Ok(None) };
         let plan =
             FlowPlan::decode(body).map_err(|source| Error::Encoding { flow_id: flow_id.clone(), version, source })?;
+        if let Some(made_from) = &plan.made_from {
+            refuse_later(environment, made_from)?;
+        }
         let flow =
             Flow::compile(plan).map_err(|source| Error::Compile { flow_id: flow_id.clone(), version, source })?;
         let flow = Arc::new(flow);
@@ -68,23 +80,16 @@ impl Versions {
 
     /// Refuses a flow that `environment`, which lacks it, has lost by its deletion. The mark of a
     /// deletion is written before the deletion is committed, which may fail: a node without the
-    /// flow obeys it only when it runs that change or a later one. Epochs grow with time, as
-    /// generations do within each.
+    /// flow obeys it only when it runs that change or a later one.
     ///
     /// # Errors
     /// The flow is deleted, or is marked so by a later change; the log cannot be read.
     pub async fn refuse_deleted(&self, flow_id: &FlowId, environment: &Environment) -> Result<(), Error> {
         let version = SavedPlan::END;
         let Some(mark) = self.log.plan(flow_id, version).await? else { return Ok(()) };
-        let deletion = FlowDeletion::decode(mark).map_err(|source| Error::Encoding {
-            flow_id: flow_id.clone(),
-            version,
-            source,
-        })?;
-        let runs = (environment.epoch.as_str(), environment.generation);
-        if runs < (deletion.epoch.as_str(), deletion.generation) {
-            return Err(Error::DeletedLater(flow_id.clone()));
-        }
+        let deletion =
+            SetVersion::decode(mark).map_err(|source| Error::Encoding { flow_id: flow_id.clone(), version, source })?;
+        refuse_later(environment, &deletion)?;
         Err(Error::Deleted(flow_id.clone()))
     }
 
@@ -108,6 +113,15 @@ impl AtHand {
             self.flows.remove(&oldest);
         }
         self.flows.insert((flow_id.clone(), version), (flow, self.uses));
+    }
+}
+
+/// Refuses what needs later plans than those of `environment`. Epochs grow with time, as generations do within each.
+fn refuse_later(environment: &Environment, needed: &SetVersion) -> Result<(), Error> {
+    let runs = (environment.epoch.as_str(), environment.generation);
+    match runs < (needed.epoch.as_str(), needed.generation) {
+        true => Err(Error::Later { generation: environment.generation }),
+        false => Ok(()),
     }
 }
 

@@ -7,7 +7,8 @@ use kanat_message_log::{MessageLog, NewMessage, Place, SavedPlan};
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId, MessageId};
 use kanat_model::message::{ErrorKind, Status, Trigger};
-use kanat_proto::plan::v1::FlowDeletion;
+use kanat_plan_stream::saved;
+use kanat_proto::plan::v1::{FlowPlan, SetVersion};
 use prost::Message as _;
 
 use super::control::{ACCOUNT, ENVIRONMENT, EPOCH};
@@ -145,7 +146,7 @@ fn waiting(environment: &str, flow: &str, received_at: Timestamp) -> NewMessage 
 
 /// Marks a flow in the log as deleted by a change.
 async fn mark_deleted(log: &dyn MessageLog, flow: &str, epoch: &str, generation: u64) {
-    let deletion = FlowDeletion { epoch: epoch.to_owned(), generation };
+    let deletion = SetVersion { epoch: epoch.to_owned(), generation };
     let mark = SavedPlan::end(FlowId::from(flow), deletion.encode_to_vec().into());
     log.save_plans(vec![mark]).await.unwrap();
 }
@@ -162,12 +163,45 @@ async fn a_node_without_a_flow_leaves_its_messages_to_others_until_it_runs_the_d
         changed.changed().await.unwrap();
     }
     let left = node.message_when(&id, |message| message.status != Status::Processing).await;
-    assert_eq!(left.status, Status::Received);
+    assert_eq!(left.status, Status::Held);
     assert_eq!(left.attempts, 0, "it is no attempt");
 
     // The deletion was not committed: the node hears of the flow, and of other changes.
     node.deploy(&flow("new"), &target.url).await;
     assert_eq!(node.finished(&id).await.status, Status::Delivered);
+    node.stop().await;
+    target.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_behind_leaves_a_message_to_others_and_runs_it_once_it_has_the_plans() {
+    let (node, target) = (Node::start().await, Target::start().await);
+    node.deploy(&flow("grows"), &target.url).await;
+    let made_from = Some(SetVersion { epoch: EPOCH.to_owned(), generation: 1_000 });
+    let later = FlowPlan { version: 2, made_from, ..flow("grows") };
+    let saved = SavedPlan { flow_id: FlowId::from("flw_grows"), version: 2, body: saved::body(&later) };
+    node.log.save_plans(vec![saved]).await.unwrap();
+    let now = Timestamp::now();
+    let message = NewMessage { flow_version: 2, ..waiting(ENVIRONMENT, "flw_grows", now) };
+    let id = message.id.clone();
+    node.log.append(message).await.unwrap();
+
+    let held = node.message_when(&id, |message| message.status == Status::Held).await;
+    assert_eq!(held.attempts, 0);
+    let reason = held.error.unwrap().message;
+    assert!(reason.starts_with("it waits for a node that runs version 2"), "{reason}");
+    // It is not claimed again and again, and messages that this node can run do not wait for it.
+    let claimed = node.log.stats().claimed;
+    let known = waiting(ENVIRONMENT, "flw_grows", Timestamp::now());
+    let known_id = known.id.clone();
+    node.log.append(known).await.unwrap();
+    assert_eq!(node.finished(&known_id).await.status, Status::Delivered);
+    assert_eq!(node.log.stats().claimed, claimed + 1);
+
+    node.deploy(&FlowPlan { version: 2, ..flow("grows") }, &target.url).await;
+    let ended = node.finished(&id).await;
+    assert_eq!(ended.status, Status::Delivered);
+    assert_eq!(ended.error, None);
     node.stop().await;
     target.stop().await;
 }

@@ -12,9 +12,9 @@ use kanat_model::message;
 use kanat_model::page::Page;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
-use kanat_proto::plan::v1::{FlowPlan, trigger};
+use kanat_proto::plan::v1::{FlowPlan, SetVersion, trigger};
 use kanat_store::flow::{self, Flow};
-use kanat_store::{Db, Tx, flow_version};
+use kanat_store::{Db, Tx, environment, flow_version, meta};
 use prost::Message;
 
 use super::names::EnvironmentNames;
@@ -202,6 +202,7 @@ async fn ready(
     status: fn(Status) -> Status,
     mut tx: Tx,
 ) -> Result<Ready, Error> {
+    let made_from = set_version(&mut tx, caller).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let definition = definition::parse(&flow.yaml_config)?;
     let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
@@ -221,7 +222,7 @@ async fn ready(
         identity.webhook_tokens = webhook::tokens(app, &mut tx, &mut flow, now).await?;
     }
     drop(tx);
-    let plan = compile(&definition, &names, identity)?;
+    let plan = FlowPlan { made_from, ..compile(&definition, &names, identity)? };
     let resource_id = Kind::Flow.resource_id(flow.id.as_str());
     Ok(Ready {
         uses: uses::resource_ids(&plan, &names),
@@ -232,6 +233,14 @@ async fn ready(
         definition,
         names,
     })
+}
+
+/// Reads what the nodes of the caller's environment are to run at present.
+async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>, Error> {
+    let environment = environment::find(db, &caller.account_id, caller.environment_id.as_str()).await?;
+    let Some(environment) = environment else { return Ok(None) };
+    let epoch = meta::epoch(db).await?.into_string();
+    Ok(Some(SetVersion { epoch, generation: environment.generation }))
 }
 
 /// Returns whether `flow` as it is to be deployed is what runs: the definition, and the plan that
@@ -247,9 +256,9 @@ async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool, Error
     Ok(plan.is_ok_and(|plan| comparable(plan) == comparable(running)))
 }
 
-/// A plan without what changes around a definition: its name, its tokens, whether it is paused.
+/// A plan without what changes around a definition: its name, its tokens, whether it is paused, what it was made from.
 fn comparable(plan: FlowPlan) -> FlowPlan {
-    let mut plan = FlowPlan { flow_name: String::new(), paused: false, ..plan };
+    let mut plan = FlowPlan { flow_name: String::new(), paused: false, made_from: None, ..plan };
     if let Some(trigger::Kind::Webhook(hook)) = plan.trigger.as_mut().and_then(|trigger| trigger.kind.as_mut()) {
         hook.tokens.clear();
     }

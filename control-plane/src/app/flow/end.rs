@@ -7,7 +7,7 @@ use kanat_message_log::{FlowEnd, SavedPlan};
 use kanat_model::Error;
 use kanat_model::id::FlowId;
 use kanat_model::message::Failure;
-use kanat_proto::plan::v1::FlowDeletion;
+use kanat_proto::plan::v1::SetVersion;
 use prost::Message;
 use tokio::time::{Instant, timeout};
 
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// change runs the flow's messages from former plans. Where the change is not committed, the mark
 /// says nothing: a later change is known by the version, and the nodes that have that run the flow.
 pub(super) async fn mark(app: &App, id: &FlowId, version: Version) -> Result<(), Error> {
-    let deletion = FlowDeletion { epoch: version.epoch.into_string(), generation: version.generation };
+    let deletion = SetVersion { epoch: version.epoch.into_string(), generation: version.generation };
     let mark = SavedPlan::end(id.clone(), deletion.encode_to_vec().into());
     Ok(app.log.save_plans(vec![mark]).await?)
 }

@@ -198,7 +198,7 @@ async fn reads(file: &Path) -> Result<Reads> {
     let looked = millis(begun);
     ensure!(waiting.iter().any(|flow| flow.due > 0), "nothing waits");
     let begun = Instant::now();
-    let rooms = vec![Room { flow_id: flow(0), messages: 10 }];
+    let rooms = vec![Room { flow_id: flow(0), messages: 10, without_versions: Vec::new() }];
     let claimed = log.claim(Claim { owner: owner.clone(), rooms, awaited: Vec::new() }).await?;
     let claim = millis(begun);
     ensure!(claimed.len() == 1, "{} messages were claimed", claimed.len());

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
-use kanat_model::message::Status;
+use kanat_model::message::{ErrorKind, Failure, Status};
 
 use super::Harness;
-use super::subject::{LONG, Subject, message};
-use crate::{Claim, NewMessage, Outcome, Place, Room, Settled};
+use super::subject::{LONG, Subject, message, settlement};
+use crate::{Claim, NewMessage, Outcome, Place, Room, Settled, Settlement};
 
 pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
     let (one, other, third) = (FlowId::generate(), FlowId::generate(), FlowId::generate());
@@ -18,9 +18,9 @@ pub async fn claims_within_the_room_of_each_flow(harness: &dyn Harness) {
         subject.append_all((0..5).map(|_| message(flow)).collect()).await;
     }
     let rooms = vec![
-        Room { flow_id: one.clone(), messages: 2 },
-        Room { flow_id: other.clone(), messages: 100 },
-        Room { flow_id: FlowId::generate(), messages: 9 },
+        Room { flow_id: one.clone(), messages: 2, without_versions: Vec::new() },
+        Room { flow_id: other.clone(), messages: 100, without_versions: Vec::new() },
+        Room { flow_id: FlowId::generate(), messages: 9, without_versions: Vec::new() },
     ];
     let claimed = subject
         .log
@@ -156,5 +156,49 @@ pub async fn wakes_those_who_wait_for_changes(harness: &dyn Harness) {
     changed.mark_unchanged();
     subject.log.hand_back(&subject.boot).await.expect("it is taken");
     changed.changed().await.expect("the log is open");
+    subject.close().await;
+}
+
+pub async fn leaves_out_versions_that_the_claimer_does_not_run(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let mut ids = Vec::new();
+    for flow_version in 1..=3 {
+        let message = NewMessage { flow_version, ..message(&flow) };
+        ids.push(message.id.clone());
+        subject.append(message).await;
+    }
+    let rooms = vec![Room { flow_id: flow.clone(), messages: 10, without_versions: vec![1, 3] }];
+    let claim = Claim { owner: subject.boot.clone(), rooms, awaited: Vec::new() };
+    let claimed = subject.log.claim(claim).await.expect("it is taken");
+    let claimed: Vec<_> = claimed.into_iter().map(|claimed| claimed.lease.message_id).collect();
+    assert_eq!(claimed, ids[1..2]);
+    assert_eq!(subject.claim(10, &[&flow]).await.len(), 2);
+    subject.close().await;
+}
+
+pub async fn holds_a_message_that_its_holder_cannot_run_with_the_reason(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let lease = subject.lease(message(&flow)).await;
+    let due = Timestamp::now();
+    let reason = Failure {
+        kind: ErrorKind::Configuration,
+        message: "it waits for plans".to_owned(),
+        field: None,
+        expression: None,
+    };
+    let hold = Settlement { failure: Some(reason.clone()), ..settlement(&lease, 0, Outcome::Hold { due }) };
+    assert_eq!(subject.log.settle(&hold).await.expect("it is taken"), Settled::Done);
+    let held = subject.get(&lease.message_id).await;
+    assert_eq!(held.status, Status::Held);
+    assert_eq!(held.error, Some(reason));
+    assert_eq!(held.attempts, 0);
+
+    let claimed = subject.claim_one(&flow).await;
+    subject.deliver(&claimed.lease).await;
+    let delivered = subject.get(&lease.message_id).await;
+    assert_eq!(delivered.status, Status::Delivered);
+    assert_eq!(delivered.error, None);
     subject.close().await;
 }

@@ -48,7 +48,7 @@ pub async fn leaves_a_node_its_own_messages_when_its_lease_ran_out(harness: &dyn
     let late = BootId::generate();
     subject.log.open_lease(&late, &NodeId::generate(), Duration::ZERO).await.expect("it is taken");
     let lease = leased(subject.append(NewMessage { place: Place::Leased(late.clone()), ..message(&flow) }).await);
-    let rooms = vec![Room { flow_id: flow, messages: 10 }];
+    let rooms = vec![Room { flow_id: flow, messages: 10, without_versions: Vec::new() }];
     let claimed = subject.log.claim(Claim { owner: late, rooms, awaited: Vec::new() }).await.expect("the log reads");
     assert!(claimed.is_empty(), "it works on it: {claimed:?}");
     assert_eq!(subject.settle(&lease, 1, Outcome::Delivered).await, Settled::Done);

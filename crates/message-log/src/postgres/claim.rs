@@ -113,6 +113,7 @@ pub(super) const CANDIDATES: &str = concat!(
     "
 FROM messages AS m
 WHERE m.completed_at IS NULL AND m.owner = $1 AND m.flow_id = $2 AND m.due_at BETWEEN 0 AND $3
+    AND m.flow_version <> ALL($5)
 ORDER BY m.due_at, m.seq LIMIT $4
 FOR UPDATE SKIP LOCKED"
 );
@@ -215,11 +216,13 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
     }
     for room in &claim.rooms {
         let mut left = i64::from(room.messages);
+        let without = each(&room.without_versions, |version| i64::from(*version));
         for (owner, until) in &owners {
             if left == 0 {
                 break;
             }
             let query = sqlx::query(CANDIDATES).bind(owner).bind(text(room.flow_id.as_str())).bind(until).bind(left);
+            let query = query.bind(&without);
             let rows = query.fetch_all(&mut *conn).await?;
             left -= i64::try_from(rows.len()).unwrap_or(left);
             for row in &rows {

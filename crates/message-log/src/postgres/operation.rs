@@ -153,6 +153,7 @@ impl Change {
             }
             Outcome::Retry { due } => (Some(*due), Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
             Outcome::Release { due } => (Some(*due), None, Problem::Keep),
+            Outcome::Hold { due } => (Some(*due), None, failure.clone().map_or(Problem::Keep, Problem::Set)),
         };
         let output = output.clone();
         Ok(Self { due_at, attempts, error, output, trace, ..Self::of(lease.clone(), *at, outcome.status(), nobody()) })

@@ -95,6 +95,7 @@ pub(super) const CANDIDATES: &str = concat!(
     "
 FROM messages AS m INDEXED BY messages_open CROSS JOIN bodies AS b ON b.seq = m.seq
 WHERE m.completed_at IS NULL AND m.owner = ? AND m.flow_id = ? AND m.due_at BETWEEN 0 AND ?
+    AND m.flow_version NOT IN (SELECT value FROM json_each(?))
 ORDER BY m.due_at, m.seq LIMIT ?"
 );
 
@@ -170,11 +171,13 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     }
     for room in &claim.rooms {
         let mut left = i64::from(room.messages);
+        let without = serde_json::json!(room.without_versions).to_string();
         for (owner, until) in &owners {
             if left == 0 {
                 break;
             }
-            let query = sqlx::query(CANDIDATES).bind(owner.as_str()).bind(room.flow_id.as_str()).bind(until).bind(left);
+            let query = sqlx::query(CANDIDATES).bind(owner.as_str()).bind(room.flow_id.as_str()).bind(until);
+            let query = query.bind(&without).bind(left);
             let rows = query.fetch_all(&mut *snapshot).await?;
             left -= i64::try_from(rows.len()).unwrap_or(left);
             for row in &rows {

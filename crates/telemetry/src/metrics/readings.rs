@@ -57,6 +57,8 @@ pub struct Node {
     pub lanes: usize,
     /// Connectors whose breaker is open: their messages wait.
     pub breakers_open: usize,
+    /// Messages that are due in flows of which the node cannot run some versions with the plans that it has.
+    pub waiting_for_plans: u64,
     /// What runs of each environment: its id and generation.
     pub environments: Vec<(String, u64)>,
 }
@@ -132,6 +134,11 @@ impl Node {
         writer.gauge("messages_memory_bytes", "Bytes that these hold.", self.memory_bytes as u64)?;
         let open = self.breakers_open as u64;
         writer.gauge("breakers_open", "Connectors whose circuit breaker is open: their messages wait.", open)?;
+        writer.gauge(
+            "messages_waiting_for_plans",
+            "Messages that are due in flows of which this node cannot run some versions with the plans that it has.",
+            self.waiting_for_plans,
+        )?;
         writer.gauge("lanes", "Targets that messages were sent to.", self.lanes as u64)?;
         let environments =
             self.environments.iter().map(|(id, generation)| ([("environment", id.as_str())], *generation as f64));

@@ -148,7 +148,7 @@ impl Planes {
     pub async fn settle(&self, flow: &FlowId, outcome: Outcome) {
         let (log, owner) = (&self.apps[0].log, BootId::generate());
         log.open_lease(&owner, &NodeId::generate(), Duration::from_secs(600)).await.unwrap();
-        let rooms = vec![Room { flow_id: flow.clone(), messages: 1 }];
+        let rooms = vec![Room { flow_id: flow.clone(), messages: 1, without_versions: Vec::new() }];
         let claimed = log.claim(Claim { owner, rooms, awaited: Vec::new() }).await.unwrap().swap_remove(0);
         let settlement = Settlement {
             lease: claimed.lease,

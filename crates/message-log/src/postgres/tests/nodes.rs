@@ -71,7 +71,7 @@ impl Worker {
     }
 
     async fn claim(&self, flow: &FlowId, messages: u32) -> Vec<crate::Claimed> {
-        let rooms = vec![Room { flow_id: flow.clone(), messages }];
+        let rooms = vec![Room { flow_id: flow.clone(), messages, without_versions: Vec::new() }];
         self.log.claim(Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() }).await.unwrap()
     }
 }

@@ -69,7 +69,7 @@ impl Node {
     }
 
     async fn claim(&self) -> Result<Vec<crate::Claimed>, Error> {
-        let rooms = vec![Room { flow_id: self.flow.clone(), messages: 10 }];
+        let rooms = vec![Room { flow_id: self.flow.clone(), messages: 10, without_versions: Vec::new() }];
         self.log.claim(Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() }).await
     }
 }

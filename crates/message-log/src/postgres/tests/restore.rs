@@ -7,7 +7,7 @@ use kanat_model::message::Status;
 use sqlx::AssertSqlSafe;
 
 use super::Place;
-use crate::contract::{Harness, Subject, message};
+use crate::contract::{Subject, message};
 use crate::{Outcome, Settled, StepCheckpoint};
 
 #[tokio::test]
