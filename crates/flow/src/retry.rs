@@ -110,6 +110,15 @@ impl Policy {
     }
 }
 
+/// Returns the byte of a text that [`parse`] refuses at which its fault begins: the backoff when a good count stands
+/// before it, else the text's start.
+pub fn fault_offset(text: &str) -> usize {
+    let Some((count, rest)) = text.split_once('x') else { return 0 };
+    let is_count = count.trim_start().parse().is_ok_and(|count: u32| count <= MAX_COUNT);
+    let space = rest.len() - rest.trim_start().len();
+    if is_count && space > 0 && space < rest.len() { count.len() + 1 + space } else { 0 }
+}
+
 /// Reads `<count>x <backoff>(<duration>)`. Errors say what was found and expected.
 pub fn parse(text: &str) -> Result<Policy, String> {
     let wrong = |what: &str| format!("found {}, expected {what}, as in 3x exponential(30s)", duration::quoted(text));

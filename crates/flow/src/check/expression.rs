@@ -73,6 +73,21 @@ impl Checker {
         }
     }
 
+    /// An expression whose value may well be meant to be the text itself. The error of a plain text ends with how that
+    /// is written.
+    pub(super) fn field_expression(&mut self, spot: &Spot, place: Place) -> Option<Expression> {
+        let before = self.diagnostics.len();
+        let expression = self.expression(spot, place);
+        if let [diagnostic] = self.diagnostics.get_mut(before..).unwrap_or_default()
+            && expression.is_none()
+            && let Some(literal) = literal_of_plain_text(spot)
+            && !diagnostic.message.contains("did you mean")
+        {
+            diagnostic.message.push_str(&format!("; for the text itself write {literal}"));
+        }
+        expression
+    }
+
     /// A text that may have `{{ }}` in it.
     pub(super) fn template(&mut self, spot: &Spot, expected: &str, place: Place) -> Option<Template> {
         let text = self.text(spot, expected)?;
@@ -178,6 +193,26 @@ pub(super) fn unwrapped(text: &str) -> (&str, usize) {
         }
         Some(_) | None => (text, 0),
     }
+}
+
+/// Returns the text in quotes twice, as an expression in YAML and JSON alike, when it is words that nothing marks as an
+/// expression.
+fn literal_of_plain_text(spot: &Spot) -> Option<String> {
+    const MAX_LENGTH: usize = 100;
+    const SIGNS_OF_EXPRESSIONS: [char; 12] = ['|', '(', ')', '[', ']', '{', '}', '<', '>', '=', '!', '&'];
+    let Value::Text(Text { text, .. }) = &spot.node.value else { return None };
+    let text = text.trim();
+    let begins_with_a_word = text.starts_with(char::is_alphanumeric);
+    let has_signs = text.contains(SIGNS_OF_EXPRESSIONS) || text.contains(char::is_control);
+    // As in `customer.id`; a sentence has its stops before a space or at its end.
+    let is_path = text.split('.').skip(1).any(|part| part.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+    let first = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let begins_with_a_root = Root::ALL.iter().any(|root| root.as_str() == first);
+    if text.len() > MAX_LENGTH || !begins_with_a_word || has_signs || is_path || begins_with_a_root {
+        return None;
+    }
+    let expression = format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
+    serde_json::to_string(&expression).ok()
 }
 
 /// Where the word that names `root` first stands in the text, as well as can be told without parsing it again.

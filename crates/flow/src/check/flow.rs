@@ -109,7 +109,10 @@ fn name(checker: &mut Checker, members: &Members) -> Option<String> {
 fn on_error(checker: &mut Checker, spot: &Spot) -> Option<retry::Policy> {
     let members = checker.members(spot, &["retry", "then", "retry_on"])?;
     let policy = match members.get("retry") {
-        Some(spot) => checker.read(&spot, "a text such as 3x exponential(30s)", retry::parse),
+        Some(spot) => checker.text(&spot, "a text such as 3x exponential(30s)").and_then(|text| {
+            let at = spot.at_offset(retry::fault_offset(text));
+            retry::parse(text).map_err(|message| checker.report(at, &spot.path, message)).ok()
+        }),
         None => Some(retry::Policy::default()),
     };
     let then = optional(members.get("then"), |spot| checker.word(spot, &["dead-letter"]));

@@ -62,7 +62,7 @@ fn value(checker: &mut Checker, spot: &Spot, place: Place) -> Option<(FieldValue
             Some((FieldValue::Template(template.clone()), Compiled::Template(template)))
         }
         _ => {
-            let expression = checker.expression(spot, place)?;
+            let expression = checker.field_expression(spot, place)?;
             Some((FieldValue::Expression(expression.clone()), Compiled::Expression(expression)))
         }
     }

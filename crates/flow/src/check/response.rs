@@ -74,7 +74,7 @@ fn body(checker: &mut Checker, spot: &Spot) -> Option<response_mapping::Body> {
             Some(response_mapping::Body::Template(template.text().to_owned()))
         }
         _ => {
-            let expression = checker.expression(spot, place)?;
+            let expression = checker.field_expression(spot, place)?;
             Some(response_mapping::Body::Expression(expression.text().trim().to_owned()))
         }
     }
@@ -132,6 +132,8 @@ mod tests {
             ("{}", "responseMapping: found a map"),
             ("[1]", "responseMapping: found a list"),
             (r#""""#, "responseMapping: found"),
+            (r#"{"kind": "parcel"}"#, r#"; for the text itself write "'parcel'""#),
+            (r#""hello world""#, r#"; for the text itself write "'hello world'""#),
         ] {
             let said = parse(text).unwrap_err().join("\n");
             assert!(said.contains(expect), "{text}: {said}");

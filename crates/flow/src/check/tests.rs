@@ -69,6 +69,31 @@ fn points_inside_an_expression() {
 }
 
 #[test]
+fn tells_how_the_text_itself_is_written_where_it_was_meant() {
+    let told = |value: &str| faults(&format!("flow: f\nsource: {{trigger: api}}\nmapping:\n  a: {value}\n")).concat();
+    for text in ["parcel", "A1", "\"hello world\"", "not found", "5 kg", "it's here", "\"a \\\"b\\\"\"", "a\\b"] {
+        let said = told(text);
+        let literal = said.split_once("; for the text itself write ").map(|(_, literal)| literal.trim_end());
+        let literal = literal.unwrap_or_else(|| panic!("{text}: {said}"));
+        assert_eq!(told(literal), "", "{text}: {literal}");
+    }
+    assert!(told("parcel").ends_with("; for the text itself write \"'parcel'\""), "{}", told("parcel"));
+    for expression in ["sorce", "customer.id", "parcel | trim", "source id", "'abc"] {
+        assert!(!told(expression).contains("for the text itself"), "{expression}: {}", told(expression));
+    }
+}
+
+#[test]
+fn points_at_the_part_of_a_retry_policy_that_is_wrong() {
+    for (retry, column) in [("2x exponentail(200ms)", 13), ("zx fixed(1s)", 10), ("2x", 10), ("2x fixed(1)", 13)] {
+        let yaml = format!("flow: f\nsource: {{trigger: api}}\non_error:\n  retry: {retry}\n");
+        let diagnostics = parse(&yaml).unwrap_err();
+        let fault = diagnostics.iter().find(|diagnostic| diagnostic.path == "on_error.retry").unwrap();
+        assert_eq!((fault.line, fault.column), (4, column), "{retry}");
+    }
+}
+
+#[test]
 fn needs_a_name_a_source_and_something_to_do() {
     assert_eq!(
         faults("version: 1\n"),
