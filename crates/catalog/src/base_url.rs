@@ -4,7 +4,10 @@ use url::Url;
 
 /// Reads a base URL. Errors say what is wrong with it, in words that follow the field's name.
 pub(crate) fn parse(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("is not an absolute URL: {error}"))?;
+    let url = Url::parse(text).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => "is not an absolute URL: begin with http:// or https://".to_owned(),
+        error => format!("is not an absolute URL: {error}"),
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("must begin with http:// or https://, not {}:", url.scheme()));
     }
@@ -132,7 +135,8 @@ mod tests {
     #[test]
     fn refuses_what_is_no_base() {
         let cases = [
-            ("erp.example", "not an absolute URL"),
+            ("erp.example", "not an absolute URL: begin with http:// or https://"),
+            ("127.0.0.1:9100", "not an absolute URL: begin with http:// or https://"),
             ("ftp://erp.example", "http:// or https://"),
             ("file:///etc/passwd", "http:// or https://"),
             ("https://user:pass@erp.example", "user name"),
