@@ -16,6 +16,15 @@ use crate::output::Json;
 const WIDTH_ELSEWHERE: u16 = 112;
 const INDENT: u16 = 4;
 
+/// Commands that a person can go on with.
+const NEXT_COMMANDS: [&str; 5] = [
+    "kanat flow list",
+    "kanat logs --follow order-sync",
+    "kanat message list order-sync --status dead_letter",
+    "kanat message retry --flow order-ledger --status dead_letter",
+    "kanat lookup set country_codes ATLANTIS XA",
+];
+
 /// How wide, and whether in colour.
 pub struct Page {
     width: u16,
@@ -108,13 +117,7 @@ impl Page {
             );
         }
         let _ = writeln!(out, "  curl -H \"authorization: Bearer $KANAT_API_KEY\" {url}/api/v1/flows\n");
-        for command in [
-            "kanat flow list",
-            "kanat logs --follow order-sync",
-            "kanat message list order-sync --status dead_letter",
-            "kanat message retry --flow order-ledger",
-            "kanat lookup set country_codes ATLANTIS XA",
-        ] {
+        for command in NEXT_COMMANDS {
             let _ = writeln!(out, "  {command}");
         }
         out + "\nCtrl-C ends the demo and removes its folder.\n"
@@ -178,5 +181,22 @@ impl Page {
 
     fn ink(&self, ink: Ink, text: &str) -> String {
         if self.colours { format!("\u{1b}[{}m{text}\u{1b}[0m", ink as u8) } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::NEXT_COMMANDS;
+    use crate::cli::Cli;
+
+    #[test]
+    fn the_commands_to_go_on_with_are_good_ones() {
+        for command in NEXT_COMMANDS {
+            assert!(Cli::try_parse_from(command.split_whitespace()).is_ok(), "{command}");
+            // A retry of all messages of a flow is refused.
+            assert!(!command.contains("message retry") || command.contains("--status"), "{command}");
+        }
     }
 }
