@@ -99,6 +99,10 @@ impl Problem {
     }
 
     pub(crate) fn respond(self, request_id: &str) -> Response<Body> {
+        if self.status.is_client_error() {
+            let status = self.status.as_u16();
+            tracing::debug!(request.id = request_id, http.status = status, cause = self.message, "a call was refused");
+        }
         let mut response = Response::new(body::full(self.body(request_id)));
         *response.status_mut() = self.status;
         response.headers_mut().extend(self.headers.into_iter().map(|(name, value)| (Some(name), value)));

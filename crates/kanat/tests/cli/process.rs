@@ -1,6 +1,6 @@
 //! `up` and `demo` as processes: what they print, what they refuse, how they end.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
@@ -172,6 +172,25 @@ fn the_settings_that_hold_can_be_shown_without_their_secrets() {
     assert!(output.status.success());
     assert!(printed.contains("lease_seconds = 7") && printed.contains("body_limit = 6000"), "{printed}");
     assert!(printed.contains("bootstrap_api_key = \"********\"") && !printed.contains(KEY), "{printed}");
+}
+
+#[test]
+fn a_refused_call_is_logged_at_debug_with_the_id_of_its_request() {
+    let folder = TempDir::new().unwrap();
+    let mut up = kanat();
+    up.args(["up", "--listen", "127.0.0.1:0", "--log", "info,kanat_gateway=debug"]).current_dir(folder.path());
+    let mut up = Running(up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(up.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim_end().rsplit_once(' ').unwrap().1.to_owned();
+    let mut list = kanat();
+    list.args(["--url", &url, "--api-key", "kanat_ak_wrong", "flow", "list"]).env("XDG_CONFIG_HOME", folder.path());
+    failure(list.output().unwrap());
+    up.0.kill().unwrap();
+    let mut log = String::new();
+    up.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let refused = log.lines().find(|line| line.contains("a call was refused")).unwrap_or_else(|| panic!("{log}"));
+    assert!(refused.contains("req_") && refused.contains("401"), "{refused}");
 }
 
 #[test]
