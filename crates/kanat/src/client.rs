@@ -2,6 +2,7 @@
 
 pub mod credentials;
 pub mod events;
+pub mod flag;
 pub mod name;
 
 use std::time::Duration;
@@ -142,6 +143,21 @@ impl Client {
 
     /// Sends `request` and gives the answer when it is a good one.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response> {
+        match &self.key {
+            Some(key) if !key.expose().starts_with(kanat_auth::key::PREFIX) => {
+                return Err(crate::exit::failure(format!(
+                    "an API key begins with {}, and the one that is given does not: `kanat login`, --api-key or \
+                     KANAT_API_KEY",
+                    kanat_auth::key::PREFIX
+                )));
+            }
+            None => {
+                return Err(crate::exit::failure(
+                    "no API key is given: log in with `kanat login`, or give --api-key or KANAT_API_KEY",
+                ));
+            }
+            Some(_) => {}
+        }
         self.send_with(request, advice).await
     }
 
@@ -199,7 +215,7 @@ fn json(text: &str) -> Result<Json> {
 }
 
 /// What to do about a status, where that is the same whatever was asked.
-type Advice = fn(u16) -> Option<&'static str>;
+type Advice = fn(u16, &str) -> Option<&'static str>;
 
 fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     let answer = Json::parse(body).unwrap_or(Json::Bare("null".to_owned()));
@@ -211,16 +227,22 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
     let details: Vec<(String, String)> =
         answer.list("details").iter().map(|detail| (detail.text("field"), detail.text("message"))).collect();
     for (field, message) in details.clone() {
-        let line = if field.is_empty() { message } else { format!("{field}: {message}") };
+        let line = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
         // What is wrong in one place alone is the whole error.
-        if !told.contains(&line) {
+        if told == message {
+            text = line;
+        } else if !told.contains(&line) {
             text.push_str("\n  ");
             text.push_str(&line);
         }
     }
-    if let Some(advice) = advice(status) {
+    if let Some(advice) = advice(status, &text) {
         text.push('\n');
         text.push_str(advice);
+    }
+    if let Some(flag) = flag::hint(&text) {
+        text.push('\n');
+        text.push_str(&flag);
     }
     if answer.has("messageId") {
         text.push_str(&format!("\nmessage id: {}", answer.text("messageId")));
@@ -232,8 +254,10 @@ fn refusal(status: u16, body: &str, advice: Advice) -> Refusal {
 }
 
 /// Of the management API.
-fn advice(status: u16) -> Option<&'static str> {
+fn advice(status: u16, told: &str) -> Option<&'static str> {
     match status {
+        // The role is not the reason.
+        403 if told.contains("this key is bound to") => None,
         401 => Some("give an API key: `kanat login`, --api-key or KANAT_API_KEY"),
         403 => Some("the key's role does not allow this; an owner or admin can make another key"),
         429 => Some("wait a moment and try again"),
@@ -243,7 +267,7 @@ fn advice(status: u16) -> Option<&'static str> {
 }
 
 /// Of published APIs, whose callers are let in by what their consumers have.
-fn advice_of_call(status: u16) -> Option<&'static str> {
+fn advice_of_call(status: u16, _told: &str) -> Option<&'static str> {
     match status {
         401 => {
             Some("give a consumer key, which `kanat key create` makes, or an access token: --key or KANAT_CONSUMER_KEY")
@@ -268,6 +292,12 @@ mod tests {
         assert_eq!(refusal(400, body, advice).to_string(), "2 errors\n  name: is missing");
         let alone = body.replace("2 errors", "name: is missing");
         assert_eq!(refusal(400, &alone, advice).to_string(), "name: is missing", "once");
+        let records = r#"{"error":"malformed JSON","details":[{"field":"records","message":"malformed JSON"}]}"#;
+        assert_eq!(refusal(400, records, advice).to_string(), "records: malformed JSON", "once");
+        let bound = r#"{"error":"this key is bound to another environment"}"#;
+        assert_eq!(refusal(403, bound, advice).to_string(), "this key is bound to another environment");
+        let retire = r#"{"error":"a version that is active cannot be retired: retire it with force"}"#;
+        assert!(refusal(409, retire, advice).to_string().ends_with("\non the command line: --force"));
         assert!(refusal(401, r#"{"error":"no key"}"#, advice).to_string().contains("kanat login"));
         let failed = refusal(502, r#"{"error":"a step failed","messageId":"msg_1"}"#, advice_of_call);
         assert_eq!(failed.to_string(), "a step failed\nmessage id: msg_1");

@@ -33,5 +33,14 @@ async fn a_job_is_started_from_a_file_and_followed() {
     cli.file("wrong.csv", "n,who\n4\n");
     let refused = cli.run(&["batch", "start", "import", "--data", "wrong.csv"]).await.fails(2);
     assert!(refused.contains("wrong.csv") && refused.contains("line: 2"), "{refused}");
-    assert!(cli.run(&["batch", "retry", id]).await.expect().contains("is started with 1 records"));
+    cli.file("wrong.txt", "n,who\n4,a\n");
+    let refused = cli.run(&["batch", "start", "import", "--data", "wrong.txt"]).await.fails(1);
+    assert_eq!(refused.matches("malformed JSON").count(), 1, "{refused}");
+    assert!(refused.contains("--format csv"), "{refused}");
+    let csv = cli.run(&["batch", "errors", id, "--csv"]).await.expect();
+    assert!(csv.starts_with("index,") && csv.lines().count() == 2, "{csv}");
+    let failed = cli.run(&["batch", "retry", id, "--wait"]).await.fails(1);
+    assert!(failed.contains("1 records failed"), "{failed}");
+    let again = failed.split(['`', ' ']).find(|word| word.starts_with("bat_")).unwrap();
+    assert!(cli.run(&["batch", "retry", again]).await.expect().contains("is started with 1 records"));
 }

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::{Consent, Decision};
-use super::{Page, Session};
+use super::{Page, Session, since};
 use crate::client::Client;
 use crate::client::name::segment;
 use crate::exit::failure;
@@ -33,8 +33,8 @@ pub enum Command {
         /// The only environment that the key opens, by id or name [default: all].
         #[arg(long)]
         environment: Option<String>,
-        /// Instant at which the key ends, ISO 8601 [default: never].
-        #[arg(long)]
+        /// Instant at which the key ends (ISO 8601), or a time from now such as `1h` or `30d` [default: never].
+        #[arg(long, value_parser = since::parse_ahead)]
         expires: Option<String>,
     },
     /// List the keys of the account.
@@ -51,7 +51,7 @@ pub enum Command {
     /// Make a new owner key while the service is stopped, in the place of the first start's, which is revoked.
     Reset {
         /// Data folder of the service.
-        #[arg(long, env = "KANAT_DATA_DIR")]
+        #[arg(long, env = "KANAT_DATA_DIR", default_value = "./kanat-data")]
         data_dir: PathBuf,
     },
 }

@@ -4,7 +4,7 @@ mod records;
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -50,11 +50,19 @@ pub enum Command {
     /// List the records that failed.
     Errors {
         id: String,
+        /// Print all of them as CSV.
+        #[arg(long)]
+        csv: bool,
         #[command(flatten)]
         page: Page,
     },
     /// Start a new job of the records that failed.
-    Retry { id: String },
+    Retry {
+        id: String,
+        /// Stay until every record is done; the exit code is 1 when one failed.
+        #[arg(long)]
+        wait: bool,
+    },
     /// Begin no more records.
     Cancel { id: String },
 }
@@ -79,9 +87,14 @@ impl Command {
                 let flow_id = client.id(&FLOW, &flow).await?;
                 let concurrency = concurrency.map(|number| format!(",\"concurrency\":{number}")).unwrap_or_default();
                 let before = format!("{{\"flowId\":{}{concurrency},\"records\":", json!(flow_id));
-                let format = format.unwrap_or_else(|| records::Format::of(&data));
-                let body = format.body(&data, before, "}".to_owned()).await?;
-                let job = client.post_stream(PATH, body).await?;
+                let used = format.unwrap_or_else(|| records::Format::of(&data));
+                let body = used.body(&data, before, "}".to_owned()).await?;
+                let job = client.post_stream(PATH, body).await.map_err(|error| match format {
+                    None if used == records::Format::Json && error.to_string().contains("malformed JSON") => failure(
+                        format!("{error}\nit was read as JSON: give --format csv or --format ndjson if it is no JSON"),
+                    ),
+                    Some(_) | None => error,
+                })?;
                 if wait { ended(session, job).await } else { started(session, &job) }
             }
             Self::Status { id } => {
@@ -96,13 +109,18 @@ impl Command {
                 let answer = client.get(PATH, &[page.query(), given([("flowId", &flow)])].concat()).await?;
                 session.list(&answer, &COLUMNS)
             }
-            Self::Errors { id, page } => {
+            Self::Errors { id, csv: true, .. } => {
+                let request = client.request(reqwest::Method::GET, &path(&id, "/errors")).header("accept", "text/csv");
+                let answer = client.send(request).await?.text().await.context("the answer broke off")?;
+                crate::output::line(answer.trim_end())
+            }
+            Self::Errors { id, csv: false, page } => {
                 let answer = client.get(&path(&id, "/errors"), &page.query()).await?;
                 session.list(&answer, &ERRORS)
             }
-            Self::Retry { id } => {
-                let answer = client.post(&path(&id, "/retry"), &json!({})).await?;
-                started(session, &answer)
+            Self::Retry { id, wait } => {
+                let job = client.post(&path(&id, "/retry"), &json!({})).await?;
+                if wait { ended(session, job).await } else { started(session, &job) }
             }
             Self::Cancel { id } => {
                 let answer = client.post(&path(&id, "/cancel"), &json!({})).await?;

@@ -17,6 +17,7 @@ use super::confirm::{Consent, Decision};
 use super::{Page, Session, given, input};
 use crate::client::name::{FLOW, segment};
 
+use crate::output::Json;
 /// What can be done with flows. A flow is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
@@ -117,7 +118,8 @@ impl Command {
             }
             Self::Deploy { flow, summary, keep_paused, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;
-                if !keep_paused && resumes(session, &path, &flow, consent).await? == Decision::Stop {
+                let before = session.client.get(&path, &[]).await?;
+                if !keep_paused && resumes(session, &before, &flow, consent).await? == Decision::Stop {
                     return Ok(());
                 }
                 let mut body = json!({ "keepPaused": keep_paused });
@@ -125,7 +127,7 @@ impl Command {
                     body["changeSummary"] = summary.into();
                 }
                 match session.client.post(&format!("{path}/deploy"), &body).await {
-                    Ok(flow) => session.print(&flow, show::deployed),
+                    Ok(flow) => session.print(&flow, |flow| show::deployed_after(&before, flow)),
                     Err(error) => Err(diagnostics::explain_stored(session, &path, error).await),
                 }
             }
@@ -191,8 +193,7 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
 }
 
 /// Asks before a deploy lets a paused flow run again, and says how many messages go on.
-async fn resumes(session: &Session, path: &str, flow: &str, consent: Consent) -> Result<Decision> {
-    let found = session.client.get(path, &[]).await?;
+async fn resumes(session: &Session, found: &Json, flow: &str, consent: Consent) -> Result<Decision> {
     if found.text("status") != "paused" {
         return consent.tell(&format!("flow {flow} will be deployed"));
     }

@@ -1,4 +1,4 @@
-//! Instants on the command line: ISO 8601, or so long ago.
+//! Instants on the command line: ISO 8601, or a time from now, back or ahead.
 
 use std::time::Duration;
 
@@ -6,13 +6,31 @@ use kanat_model::Timestamp;
 
 const UNITS: [(char, u64); 5] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400), ('w', 604_800)];
 
-/// Reads `1h` as the instant an hour ago; anything else is for the service to read.
+/// Reads `1h` as the instant an hour ago, and leaves an instant as it is.
 ///
 /// # Errors
 ///
-/// Refuses an empty text, and a time that began before 1970.
+/// Refuses what is neither, and a time that began before 1970.
 pub fn parse(text: &str) -> Result<String, String> {
     at(text, Timestamp::now())
+}
+
+/// Reads `1h` as the instant in an hour, and leaves an instant as it is.
+///
+/// # Errors
+///
+/// Refuses what is neither, and a time that is too long.
+pub fn parse_ahead(text: &str) -> Result<String, String> {
+    ahead(text, Timestamp::now())
+}
+
+fn ahead(text: &str, now: Timestamp) -> Result<String, String> {
+    let instant = at(text, now)?;
+    if instant == text {
+        return Ok(instant);
+    }
+    let ago = Timestamp::parse(&instant).map(|before| now.since(before));
+    ago.map(|ago| now.after(ago).to_string()).ok_or_else(|| format!("{text:?} is too long"))
 }
 
 fn at(text: &str, now: Timestamp) -> Result<String, String> {
@@ -21,7 +39,11 @@ fn at(text: &str, now: Timestamp) -> Result<String, String> {
     }
     let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
     let Some((number, seconds)) = unit.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit())) else {
-        return Ok(text.to_owned());
+        // Without an offset it is UTC, and without a time the day's begin.
+        let is_instant = ["", "Z", "T00:00Z"].iter().any(|rest| Timestamp::parse(&format!("{text}{rest}")).is_some());
+        return is_instant.then(|| text.to_owned()).ok_or_else(|| {
+            "expected a time such as `1h`, `30m` or `2d`, or an instant such as 2026-01-31T12:00:00Z".to_owned()
+        });
     };
     let ago = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
     let ago = ago.filter(|ago| i64::try_from(*ago).is_ok_and(|ago| ago <= now.as_millis() / 1_000));
@@ -38,11 +60,14 @@ mod tests {
         let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let read = |text: &str| at(text, now);
         assert_eq!(read("1h").unwrap(), "2026-01-31T11:00:00.000Z");
+        assert_eq!(ahead("1h", now).unwrap(), "2026-01-31T13:00:00.000Z");
+        assert_eq!(ahead("2026-03-01T00:00:00Z", now).unwrap(), "2026-03-01T00:00:00Z");
         assert_eq!(read("90s").unwrap(), "2026-01-31T11:58:30.000Z");
         assert_eq!(read("2d").unwrap(), "2026-01-29T12:00:00.000Z");
         assert_eq!(read("2026-01-31").unwrap(), "2026-01-31");
-        assert_eq!(read("yesterday").unwrap(), "yesterday");
-        for wrong in ["", "h", "99999999999999999999d", "9999w"] {
+        let told = read("foo").unwrap_err();
+        assert!(told.contains("`1h`") && told.contains("2026-01-31T12:00:00Z"), "{told}");
+        for wrong in ["", "h", "yesterday", "99999999999999999999d", "9999w"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -27,14 +27,18 @@ impl Folder {
 
     /// Makes the folder when it is missing, and takes it; an error when another process has it.
     pub fn take(path: &Path) -> Result<Self> {
+        Self::take_or(path, "stop it, or give this one its own with --data-dir")
+    }
+
+    /// Takes the folder; `advice` ends the error when another process has it.
+    pub fn take_or(path: &Path, advice: &str) -> Result<Self> {
         let folder = Self::open(path)?;
         let lock = open(&path.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _lock: Some(lock), ..folder }),
-            Err(TryLockError::WouldBlock) => Err(usage(format!(
-                "another kanat process uses the data folder {}\nstop it, or give this one its own with --data-dir",
-                path.display()
-            ))),
+            Err(TryLockError::WouldBlock) => {
+                Err(usage(format!("another kanat process uses the data folder {}\n{advice}", path.display())))
+            }
             Err(TryLockError::Error(error)) => {
                 Err(error).with_context(|| format!("cannot lock the data folder {}", path.display()))
             }

@@ -105,7 +105,12 @@ fn a_flow_goes_from_a_file_to_its_messages() {
     assert!(service.run(&["flow", "create", &flow]).contains("is a draft"));
     let tested = service.run(&["flow", "test", "stock-count", "--data", &sample, "-o", "json"]);
     assert!(tested.contains("9007199254740993"), "{tested}");
+    let tested = service.output(&["flow", "test", "stock-count", "--data", &sample]);
+    assert!(serde_json::from_slice::<serde_json::Value>(&tested.stdout).is_ok(), "{}", text(&tested.stdout));
+    assert!(text(&tested.stderr).contains("target: POST http://127.0.0.1:9/"), "{}", text(&tested.stderr));
     service.run(&["flow", "deploy", "stock-count", "--summary", "first"]);
+    let again = service.run(&["flow", "deploy", "stock-count"]);
+    assert!(again.starts_with("flow stock-count is unchanged (active, version 1)\n"), "{again}");
     let changed = std::fs::read_to_string(&flow).unwrap().replace("source.by | trim", "source.by");
     service.run(&["flow", "update", "stock-count", &service.file("changed.yaml", &changed)]);
     service.run(&["flow", "deploy", "stock-count", "--summary", "second"]);
@@ -207,6 +212,9 @@ fn keys_environments_and_nodes_are_managed() {
     assert!(service.run(&["api-key", "list"]).contains("ci"));
     let (code, said) = service.fail(&["api-key", "revoke", "ci"]);
     assert!(code == Some(1) && said.contains("viewer") && said.contains("--yes"), "{said}");
+    let (_, said) = service.fail(&["flow", "list", "--env", "development", "--api-key", key.trim()]);
+    assert!(said.contains("bound to another environment") && !said.contains("role"), "{said}");
+    service.run(&["api-key", "create", "soon", "--role", "viewer", "--expires", "1h"]);
     service.run(&["api-key", "revoke", "ci", "--yes"]);
     service.fail(&["whoami", "--api-key", key.trim()]);
     let (_, said) = service.fail(&["api-key", "revoke", "c1", "--yes"]);
@@ -295,6 +303,16 @@ fn an_error_says_what_to_do_next() {
 
     let (_, said) = service.fail(&["--api-key", "kanat_ak_wrong", "flow", "list"]);
     assert!(said.contains("kanat login"), "{said}");
+
+    let (_, said) = service.fail(&["--api-key", "wrong", "login"]);
+    assert!(said.contains("an API key begins with kanat_ak_"), "{said}");
+    let mut without_key = service.command(&["flow", "list"]);
+    let (_, said) = crate::service::failure(without_key.env_remove("KANAT_API_KEY").output().unwrap());
+    assert!(said.contains("no API key is given: log in with `kanat login`"), "{said}");
+    let (code, said) = service.fail(&["logs", "--since", "foo"]);
+    assert!(code == Some(2) && said.contains("`1h`") && said.contains("an instant such as"), "{said}");
+    let (_, said) = service.fail(&["api-key", "reset", "--data-dir", "data"]);
+    assert!(said.contains("stop the service first"), "{said}");
 
     let (code, said) = service.fail(&["flow", "create", "missing.yaml"]);
     assert_eq!(code, Some(2));

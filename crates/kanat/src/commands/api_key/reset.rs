@@ -23,7 +23,7 @@ pub async fn run(data_dir: &Path) -> Result<()> {
     if !file.is_file() {
         return Err(usage(format!("there is no {STORE} in {}: no service keeps its keys there", data_dir.display())));
     }
-    let _folder = Folder::take(data_dir)?;
+    let _folder = Folder::take_or(data_dir, "stop the service first, and start it again afterwards")?;
     let store = Store::open(&format!("sqlite:{}", file.display())).await;
     let store = store.with_context(|| format!("cannot open {}", file.display()))?;
     let reset = bootstrap::reset_owner_key(&store).await;

@@ -40,7 +40,9 @@ impl Apply {
                 if count == 1 {
                     return Err(error);
                 }
-                crate::output::hint(&format!("error: {}: {error:#}", source.file));
+                let told = format!("{error:#}");
+                let place = if told.starts_with(&source.file) { "" } else { &format!("{}: ", source.file) };
+                crate::output::hint(&format!("error: {place}{told}"));
             }
         }
         match refused {

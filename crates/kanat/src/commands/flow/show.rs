@@ -62,10 +62,24 @@ pub fn draft(flow: &Json) -> String {
     }
 }
 
+/// A flow that has just been deployed, and was `before` until then.
+pub fn deployed_after(before: &Json, flow: &Json) -> String {
+    let is_same = before.has("deployedVersion") && before.text("deployedVersion") == flow.text("deployedVersion");
+    live(flow, is_same)
+}
+
 /// A flow that has just become live.
 pub fn deployed(flow: &Json) -> String {
+    live(flow, false)
+}
+
+fn live(flow: &Json, is_same: bool) -> String {
     let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
-    let mut out = format!("flow {name} is {status} as version {version}\n");
+    let mut out = if is_same {
+        format!("flow {name} is unchanged ({status}, version {version})\n")
+    } else {
+        format!("flow {name} is {status} as version {version}\n")
+    };
     if flow.has("heldMessages") {
         let held = flow.text("heldMessages");
         let _ = match status.as_str() {

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::client::flag;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input};
 use crate::exit::{failure, usage};
@@ -58,7 +59,8 @@ impl Test {
         let body = self.sample()?;
         let path = session.client.path(&FLOW, &self.flow).await?;
         let answer = session.client.post(&format!("{path}/test"), &body).await?;
-        session.print(&answer, show)?;
+        session.print(&answer, output)?;
+        session.hint(calls(&answer).trim_end());
         match answer.list("errors").len() {
             0 => Ok(()),
             1 => Err(failure("the test found 1 error")),
@@ -105,8 +107,13 @@ fn pairs(flag: &str, texts: &[String], between: char) -> Result<Vec<(String, Str
     texts.iter().map(pair).collect()
 }
 
-/// What the test found: the errors, or the output and the calls that a run would make.
-fn show(answer: &Json) -> String {
+/// The output, which is all that a file or another program is given.
+fn output(answer: &Json) -> String {
+    answer.at("output").map(|output| output.pretty() + "\n").unwrap_or_default()
+}
+
+/// What else the test found: the errors, and the calls that a run would make.
+fn calls(answer: &Json) -> String {
     let mut out = String::new();
     for error in answer.list("errors") {
         let _ = writeln!(out, "{}: {}", error.text("kind"), error.text("message"));
@@ -114,15 +121,15 @@ fn show(answer: &Json) -> String {
     if answer.text("matched") == "false" {
         out.push_str("filtered: the flow's condition is false for this payload\n");
     }
-    if let Some(output) = answer.at("output") {
-        let _ = writeln!(out, "{}", output.pretty());
-    }
     for entry in answer.list("trace") {
         if matches!(entry.text("stage").as_str(), "step" | "delivery") && entry.has("request") {
             let _ = writeln!(out, "{}", call(entry));
         } else if entry.text("status") != "failed" && entry.has("error") {
             let _ = writeln!(out, "{} {}: {}", entry.text("stage"), entry.text("name"), entry.text("error"));
         }
+    }
+    if let Some(flag) = flag::hint(&out) {
+        let _ = writeln!(out, "{flag}");
     }
     out
 }
@@ -158,7 +165,9 @@ mod tests {
             {"stage":"received","name":"test","status":"ok"},
             {"stage":"step","name":"open","status":"skipped","request":{"method":"PUT","url":"http://desk/t","headers":{"x":"1"},"body":{"a":1.10}}},
             {"stage":"delivery","name":"target","status":"skipped","request":{"method":"POST","url":"http://erp/in","headers":{}},"error":"the output of step \"open\" is not known"}]}"#;
-        let shown = show(&Json::parse(answer).unwrap());
+        let answer = Json::parse(answer).unwrap();
+        assert_eq!(output(&answer), "{\n  \"id\": 1\n}\n");
+        let shown = calls(&answer);
         assert!(shown.contains("step open: PUT http://desk/t\n  x: 1\n  {\"a\":1.10}"), "{shown}");
         assert!(shown.contains("target: POST http://erp/in\n  note: the output of step \"open\""), "{shown}");
     }
