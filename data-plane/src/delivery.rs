@@ -122,10 +122,12 @@ pub(crate) fn broken(work: &Work) -> Attempt {
     Attempt { answered, ..trace::end(trace, Outcome::DeadLetter, None, Some(failure)) }
 }
 
+/// What is said of a message whose caller did not want to wait any longer.
+pub(crate) const LATE: &str = "the deadline of the API was over before there was an answer";
+
 /// The end of a message that nobody waits for any more.
 pub(crate) fn late(work: &Work) -> Attempt {
-    let message = "the deadline of the API was over before there was an answer";
-    let failure = Failure { kind: ErrorKind::Timeout, ..configuration(message) };
+    let failure = Failure { kind: ErrorKind::Timeout, ..configuration(LATE) };
     trace::end(trace::begin(work, Timestamp::now()), Outcome::Discarded, None, Some(failure))
 }
 

@@ -7,5 +7,5 @@ pub(crate) mod receive;
 mod verify;
 pub(crate) mod webhook;
 
-pub(crate) use admission::Admission;
+pub(crate) use admission::{Admission, Room};
 pub(crate) use payload::payload;

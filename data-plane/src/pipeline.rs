@@ -40,8 +40,8 @@ pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
 pub(crate) use persist::persist;
-pub(crate) use turns::Turn;
 use turns::Turns;
+pub(crate) use turns::{Lost, Turn};
 
 /// What still talks to the log after a drain is given so long.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);

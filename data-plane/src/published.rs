@@ -108,14 +108,15 @@ where
     receive::bound_headers(&parts.headers)?;
     *standing = access::count(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
-    let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
+    let (body, room) = receive::read(shared, &parts.headers, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
         arrival.dedupe.push(key::call(&target.api.id, caller.id(), &idempotency_key));
         Sent { idempotency_key, raw_body: arrival.raw_body.clone(), trigger: arrival.trigger.clone() }
     });
     if let Some(answering) = &target.version().answering {
-        return wait::answer(shared, target, answering, runnable, arrival, sent, deadline).await;
+        let call = wait::Call { sent, room, deadline };
+        return wait::answer(shared, target, answering, runnable, arrival, call).await;
     }
     let flow = runnable.flow.clone();
     match shared.pipeline.accept(runnable, arrival).await {

@@ -183,7 +183,7 @@ fn replayed(message: Message, content: kanat_message_log::Content, plan: &FlowPl
 async fn append(app: &App, message: NewMessage) -> Result<MessageId, Error> {
     let id = message.id.clone();
     Ok(match app.log.append(message).await? {
-        Appended::Waiting | Appended::Leased(_) => id,
+        Appended::Waiting | Appended::Awaited(_) | Appended::Leased(_) => id,
         Appended::Duplicate(former) => former,
     })
 }

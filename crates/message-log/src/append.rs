@@ -53,8 +53,8 @@ pub enum Place {
     /// To the node that appends it, which runs it at once.
     Leased(BootId),
     /// To the node that appends it, as [`Place::Leased`], because a caller of that node waits for it. Behind its ordering
-    /// key the message stays with that node: no other one claims it before the lease ends or the node gives it up by
-    /// [`crate::MessageLog::release_awaited`].
+    /// key the message stays with that node ([`Appended::Awaited`]): no other one claims it before the lease ends or the
+    /// node gives it up.
     Awaited(BootId),
     /// Into the backlog, due now, for any node to claim.
     Queued,
@@ -69,6 +69,9 @@ pub enum Appended {
     Leased(Lease),
     /// A claim will find it: it was queued or held, or stands behind its ordering key.
     Waiting,
+    /// It stands behind its ordering key, and only the node that appended it may claim it ([`crate::Claim::awaited`]), or
+    /// give it up under this lease by [`crate::Outcome::Yield`] or as discarded.
+    Awaited(Lease),
     /// A message with one of its keys is there already; nothing was stored.
     Duplicate(MessageId),
 }

@@ -83,7 +83,9 @@ macro_rules! message_log_contract {
             lets_a_retry_block_only_its_own_key
             gives_up_a_key_with_its_dead_letter
             keeps_an_awaited_message_for_its_node_until_its_turn
-            gives_an_awaited_message_that_was_released_or_whose_node_left_to_any_other
+            gives_an_awaited_message_that_was_given_up_or_whose_node_left_to_any_other
+            lets_a_key_move_on_past_an_awaited_message_that_was_discarded
+            frees_an_awaited_message_whose_sender_went_away
             puts_a_retried_dead_letter_before_those_that_wait
             moves_on_when_the_head_is_discarded
             retries_a_dead_letter_with_as_many_attempts_again

@@ -25,8 +25,17 @@ pub struct Claim {
     pub owner: BootId,
     /// How many messages of which flows; others are left alone. A flow that is paused or busy is simply not named.
     pub rooms: Vec<Room>,
-    /// Messages that were appended as [`crate::Place::Awaited`] by this owner. Those whose turn has come are taken besides.
-    pub awaited: Vec<MessageId>,
+    /// Messages that this owner awaits. Those whose turn has come are taken before all others.
+    pub awaited: Vec<Awaited>,
+}
+
+/// Messages of one flow that were appended as [`crate::Place::Awaited`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Awaited {
+    /// The messages' places in the log's order.
+    pub seqs: Vec<i64>,
+    /// How many of them are taken at most.
+    pub messages: u32,
 }
 
 /// Room for messages of one flow.

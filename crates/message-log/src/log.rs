@@ -47,10 +47,6 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
         self.changed()
     }
 
-    /// Lets any node claim a message that was appended as [`crate::Place::Awaited`] by `owner`. A message that the owner
-    /// works on, or that has ended, stays as it is.
-    async fn release_awaited(&self, owner: &BootId, id: &MessageId) -> Result<(), Error>;
-
     /// Begins a lease: what `owner` holds is safe from others until it ends. Earlier boots of the same node are dead
     /// at once, and what they held can be claimed: the caller vouches that no other process runs as this node.
     async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error>;

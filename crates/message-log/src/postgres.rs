@@ -262,12 +262,6 @@ impl MessageLog for PostgresLog {
         self.context.shared.claimable()
     }
 
-    async fn release_awaited(&self, owner: &BootId, id: &MessageId) -> Result<(), Error> {
-        self.ask(lease::release_awaited(&self.workers.current(), owner, id), outward).await?;
-        self.context.shared.happened(shared::Change::Claimable);
-        Ok(())
-    }
-
     async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
         self.ask(lease::open(&self.workers.current(), owner, node, ttl), outward).await?;
         self.context.shared.happened(shared::Change::Claimable);

@@ -11,7 +11,7 @@ use crate::{Lease, TraceRecord};
 pub struct Settlement {
     pub lease: Lease,
     pub at: Timestamp,
-    /// The number of the attempt that ended, from 1; not looked at for `Outcome::Release` and `Outcome::Hold`.
+    /// The number of the attempt that ended, from 1; not looked at where none was made.
     pub attempt: u32,
     pub outcome: Outcome,
     /// What was sent, if anything was; kept with the message.
@@ -35,6 +35,8 @@ pub enum Outcome {
     Release {
         due: Timestamp,
     },
+    /// Given back undone to wait for its turn in its ordering key, for any node to claim then.
+    Yield,
     /// Given back undone, and held for the reason in `failure`: the holder cannot run it, and another node may.
     Hold {
         due: Timestamp,
@@ -71,7 +73,7 @@ impl Outcome {
             Self::DeadLetter => Some(Status::DeadLetter),
             Self::Discarded => Some(Status::Discarded),
             Self::Hold { .. } => Some(Status::Held),
-            Self::Release { .. } => None,
+            Self::Release { .. } | Self::Yield => None,
         }
     }
 }

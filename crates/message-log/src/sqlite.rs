@@ -209,10 +209,6 @@ impl MessageLog for SqliteLog {
         self.shared.claimable()
     }
 
-    async fn release_awaited(&self, owner: &BootId, id: &MessageId) -> Result<(), Error> {
-        self.done(Work::ReleaseAwaited { owner: owner.clone(), id: id.clone() }).await
-    }
-
     async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
         let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
         self.done(Work::OpenLease { owner: owner.clone(), node: node.clone(), ttl_ms }).await

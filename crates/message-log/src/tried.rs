@@ -45,7 +45,7 @@ impl Row {
     }
 
     pub fn attempts(&self) -> u32 {
-        u32::from(!matches!(self.tried.outcome, Outcome::Release { .. } | Outcome::Hold { .. }))
+        u32::from(!matches!(self.tried.outcome, Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. }))
     }
 
     pub fn at(&self) -> i64 {
@@ -55,7 +55,7 @@ impl Row {
     pub fn due_at(&self) -> Option<i64> {
         match self.tried.outcome {
             Outcome::Retry { due } | Outcome::Release { due } | Outcome::Hold { due } => Some(due.as_millis().max(0)),
-            Outcome::Delivered | Outcome::Filtered | Outcome::DeadLetter | Outcome::Discarded => None,
+            Outcome::Delivered | Outcome::Filtered | Outcome::DeadLetter | Outcome::Discarded | Outcome::Yield => None,
         }
     }
 

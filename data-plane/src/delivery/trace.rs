@@ -50,7 +50,7 @@ pub(super) fn end(mut trace: Trace, outcome: Outcome, output: Option<Bytes>, fai
         Outcome::Discarded => {
             trace.push(Record { at, error, ..Record::new("discarded", "api", "failed", 0) });
         }
-        Outcome::Delivered | Outcome::Filtered | Outcome::Release { .. } | Outcome::Hold { .. } => {}
+        Outcome::Delivered | Outcome::Filtered | Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. } => {}
     }
     let number = trace.attempt();
     Attempt { number, outcome, output, failure, trace: trace.into_records(), answered: None }

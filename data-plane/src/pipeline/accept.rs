@@ -83,19 +83,12 @@ impl Pipeline {
         self.admits_calls(&runnable.flow)?;
         let (place, taken) = self.place(&runnable, &arrival);
         let Some(taken) = taken else { return Err(NotBegun::Busy) };
-        let begun = match arrival.ordering_key {
-            None => self.store(runnable, arrival, place, Some(taken), Some(reply)).await,
+        let place = match arrival.ordering_key {
+            None => place,
             Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(NotBegun::Busy),
-            Some(_) => {
-                let place = Place::Awaited(taken.hold.owner().clone());
-                let this = Arc::clone(self);
-                // Goes on when the caller leaves: nobody else takes up a message that the log keeps for this node.
-                let storing = async move { this.store(runnable, arrival, place, Some(taken), Some(reply)).await };
-                let stored = self.tasks.spawn(storing).await;
-                stored.unwrap_or_else(|error| Err(Error::Other(error.to_string())))
-            }
+            Some(_) => Place::Awaited(taken.hold.owner().clone()),
         };
-        begun.map_err(NotBegun::NotStored)
+        self.store(runnable, arrival, place, Some(taken), Some(reply)).await.map_err(NotBegun::NotStored)
     }
 
     pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), NotBegun> {
@@ -115,11 +108,6 @@ impl Pipeline {
         reply: Option<Reply>,
     ) -> Result<Begun, Error> {
         let in_flight = self.begin();
-        let id = arrival.id.clone();
-        let awaited_by = match &place {
-            Place::Awaited(owner) => Some(owner.clone()),
-            Place::Leased(_) | Place::Queued | Place::Held => None,
-        };
         let (message, work) = stored(&runnable, arrival, place);
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|_| {
@@ -133,13 +121,14 @@ impl Pipeline {
                 }
                 Ok(Begun::Runs)
             }
-            Appended::Waiting => {
-                let (flow, removed) = (&runnable.flow.id, &runnable.removed);
-                let turn = awaited_by
-                    .zip(reply)
-                    .map(|(owner, reply)| self.await_turn(owner, flow.clone(), id, removed.clone(), reply));
+            Appended::Awaited(lease) => {
+                let turn = taken.zip(reply).map(|(Taken { hold, .. }, reply)| {
+                    let removed = runnable.removed.clone();
+                    self.await_turn(runnable.flow.id.clone(), lease, hold, removed, reply)
+                });
                 Ok(Begun::Waits(turn))
             }
+            Appended::Waiting => Ok(Begun::Waits(None)),
             Appended::Duplicate(first) => Ok(Begun::Duplicate(first)),
         }
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kanat_message_log::{Claim, Claimed, Error, Outcome, Room, TraceRecord, Waiting};
+use kanat_message_log::{Awaited, Claim, Claimed, Error, Outcome, Room, TraceRecord, Waiting};
 use kanat_model::Timestamp;
 use kanat_model::id::{EnvironmentId, EpochId, FlowId};
 use kanat_model::message::{ErrorKind, Failure};
 use tokio::time::Instant;
 
-use super::job::{Ended, Job};
+use super::job::{Ended, Job, Reply};
 use super::lane::From;
 use super::lease::Hold;
 use super::tally::Tally;
@@ -112,7 +112,7 @@ impl Pipeline {
         let next_due = waiting.iter().filter_map(|flow| flow.next_due).min();
         let snapshot = self.plans.load();
         let rooms = self.rooms(&snapshot, &waiting, memory);
-        let awaited = self.turns.awaited(|flow_id| self.has_room(&snapshot, flow_id));
+        let awaited = self.awaited(&snapshot);
         if rooms.is_empty() && awaited.is_empty() {
             return Ok(Look { claimed: 0, next_due });
         }
@@ -125,12 +125,23 @@ impl Pipeline {
         Ok(Look { claimed: count, next_due })
     }
 
-    /// Whether a message of the flow can be taken up now.
-    fn has_room(&self, snapshot: &Snapshot, flow_id: &FlowId) -> bool {
-        let deployed = snapshot.flow(flow_id).filter(|flow| !flow.paused);
-        deployed.and_then(|flow| flow.ready().ok()).is_some_and(|flow| {
-            outlook(&self.bounds, &flow) > Outlook::None && self.lanes.lane(lane_of(&flow)).free() > 0
-        })
+    /// Messages that callers of this node wait for, as many as their lanes have places for.
+    fn awaited(&self, snapshot: &Snapshot) -> Vec<Awaited> {
+        let mut awaited = Vec::new();
+        for (flow_id, seqs) in self.turns.awaited() {
+            let Some(deployed) = snapshot.flow(&flow_id).filter(|flow| !flow.paused) else { continue };
+            let Ok(flow) = deployed.ready() else { continue };
+            let most = match outlook(&self.bounds, &flow) {
+                Outlook::None => continue,
+                Outlook::One => 1,
+                Outlook::Any => usize::MAX,
+            };
+            let room = self.lanes.lane(lane_of(&flow)).free().min(self.lanes.room_for(self.largest)).min(most);
+            if room > 0 {
+                awaited.push(Awaited { seqs, messages: u32::try_from(room).unwrap_or(u32::MAX) });
+            }
+        }
+        awaited
     }
 
     /// How many messages of which flow there is room for now.
@@ -194,8 +205,10 @@ impl Pipeline {
 
     /// Puts a claimed message into its lane, or gives it back.
     async fn take_up(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, memory: &mut Memory) {
+        // A caller whose message does not run here after all is told so when this is dropped.
+        let reply = self.turns.take(&claimed.flow_id, &claimed.lease.message_id);
         match self.plans.program(&claimed.environment_id, &claimed.flow_id, claimed.flow_version).await {
-            Ok(Some(runnable)) => self.queue(claimed, hold, runnable),
+            Ok(Some(runnable)) => self.queue(claimed, hold, runnable, reply),
             Ok(None) if self.plans.load().environment(&claimed.environment_id).is_none() => {
                 memory.not_ours.insert(claimed.flow_id.clone());
                 // With the age that it has: whether anybody serves its environment shows by that.
@@ -230,7 +243,7 @@ impl Pipeline {
         }
     }
 
-    fn queue(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, runnable: Runnable) {
+    fn queue(self: &Arc<Self>, claimed: Claimed, hold: &Arc<Hold>, runnable: Runnable, reply: Option<Reply>) {
         let lease = claimed.lease.clone();
         let work = work(claimed);
         let lane = self.lanes.lane(lane_of(&runnable.flow));
@@ -238,7 +251,6 @@ impl Pipeline {
             let due = Timestamp::now().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
         };
-        let reply = self.turns.take(&runnable.flow.id, &work.id);
         let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply });
         self.begin_run(job, self.begin());
     }
@@ -289,7 +301,7 @@ impl Pipeline {
         self.finish(Ended { settlement, hold: hold.clone(), slot: None, tally, told: None });
     }
 
-    fn finish(self: &Arc<Self>, ended: Ended) {
+    pub(super) fn finish(self: &Arc<Self>, ended: Ended) {
         let (this, in_flight) = (Arc::clone(self), self.begin());
         self.tasks.spawn(async move {
             this.settle(ended).await;

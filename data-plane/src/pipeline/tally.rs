@@ -33,7 +33,7 @@ impl Tally {
             Outcome::Retry { .. } => (metrics::Outcome::Retried, failed()),
             Outcome::DeadLetter => (metrics::Outcome::DeadLettered, failed()),
             // Given back undone, or dropped: no attempt.
-            Outcome::Release { .. } | Outcome::Hold { .. } | Outcome::Discarded => return,
+            Outcome::Release { .. } | Outcome::Yield | Outcome::Hold { .. } | Outcome::Discarded => return,
         };
         if outcome == metrics::Outcome::Delivered {
             metrics().delivery.observe(at.since(self.received_at));

@@ -4,33 +4,42 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kanat_message_log::Settled;
-use kanat_model::id::{BootId, FlowId, MessageId};
+use kanat_message_log::{Lease, Outcome, Settlement, TraceRecord};
+use kanat_model::Timestamp;
+use kanat_model::id::{FlowId, MessageId};
+use kanat_model::message::{ErrorKind, Failure};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::job::Reply;
-use super::{Pipeline, persist};
+use super::Pipeline;
+use super::job::{Ended, Reply};
+use super::lease::Hold;
 
-/// Largest number of calls of one flow that wait at one node. Further ones with an ordering key are refused before they
-/// are stored.
+/// Number of calls of one flow that wait at one node, about: of calls that begin at the same time all are taken. Further
+/// ones with an ordering key are refused before they are stored.
 const MAX_CALLS: usize = 256;
 
 /// The calls of a node that wait for their turn, by their flows. Each flow has a bounded number, so that one whose messages
 /// stand still takes no room from others.
 #[derive(Default)]
 pub(super) struct Turns {
-    flows: Mutex<HashMap<FlowId, HashMap<MessageId, Reply>>>,
+    flows: Mutex<HashMap<FlowId, HashMap<MessageId, Call>>>,
     came: Notify,
 }
 
+/// A caller, and the place of the message in the log.
+struct Call {
+    seq: i64,
+    reply: Reply,
+}
+
 impl Turns {
-    /// Whether one more call of the flow may wait.
+    /// Returns whether one more call of the flow may wait.
     pub fn has_room(&self, flow: &FlowId) -> bool {
         self.flows().get(flow).is_none_or(|calls| calls.len() < MAX_CALLS)
     }
 
-    /// Woken when a call has begun to wait: its turn may have come already.
+    /// Is woken when a call has begun to wait: its turn may have come already.
     pub fn came(&self) -> &Notify {
         &self.came
     }
@@ -39,22 +48,22 @@ impl Turns {
     pub fn take(&self, flow: &FlowId, id: &MessageId) -> Option<Reply> {
         let mut flows = self.flows();
         let calls = flows.get_mut(flow)?;
-        let reply = calls.remove(id);
+        let call = calls.remove(id);
         if calls.is_empty() {
             flows.remove(flow);
         }
-        reply
+        call.map(|call| call.reply)
     }
 
-    /// Returns the messages that are waited for, of the flows that `admits` lets run.
-    pub fn awaited(&self, admits: impl Fn(&FlowId) -> bool) -> Vec<MessageId> {
+    /// Returns the places in the log of the messages that are waited for, flow by flow.
+    pub fn awaited(&self) -> Vec<(FlowId, Vec<i64>)> {
         let flows = self.flows();
-        let admitted = flows.iter().filter(|(flow, _)| admits(flow));
-        admitted.flat_map(|(_, calls)| calls.keys().cloned()).collect()
+        flows.iter().map(|(flow, calls)| (flow.clone(), calls.values().map(|call| call.seq).collect())).collect()
     }
 
-    fn begin(&self, flow: FlowId, id: MessageId, reply: Reply) {
-        self.flows().entry(flow).or_default().insert(id, reply);
+    fn begin(&self, flow: FlowId, lease: &Lease, reply: Reply) {
+        let call = Call { seq: lease.seq, reply };
+        self.flows().entry(flow).or_default().insert(lease.message_id.clone(), call);
         self.came.notify_one();
     }
 
@@ -62,7 +71,7 @@ impl Turns {
         self.flows().get(flow).is_some_and(|calls| calls.contains_key(id))
     }
 
-    fn flows(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<MessageId, Reply>>> {
+    fn flows(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<MessageId, Call>>> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -70,61 +79,83 @@ impl Turns {
 /// A call's wait for its turn. When it is dropped before the turn has come, the message is any node's to take up.
 pub(crate) struct Turn {
     pipeline: Arc<Pipeline>,
-    owner: BootId,
     flow: FlowId,
-    id: MessageId,
+    lease: Lease,
+    hold: Arc<Hold>,
     /// Cancelled when the flow is taken out of service.
     removed: CancellationToken,
 }
 
+/// Why a turn will not come at this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Another node takes the message up.
+    HandedBack,
+    /// The flow was taken out of service.
+    Removed,
+}
+
 impl Turn {
     /// Returns when the turn will not come at this node.
-    pub async fn lost(&self) {
-        tokio::select! {
-            () = self.pipeline.draining.cancelled() => {}
-            () = self.removed.cancelled() => {}
-        }
-        if !self.pipeline.turns.is_waiting(&self.flow, &self.id) {
+    pub async fn lost(&self) -> Lost {
+        let lost = tokio::select! {
+            () = self.pipeline.draining.cancelled() => Lost::HandedBack,
+            () = self.hold.lost().cancelled() => Lost::HandedBack,
+            () = self.removed.cancelled() => Lost::Removed,
+        };
+        if !self.pipeline.turns.is_waiting(&self.flow, &self.lease.message_id) {
             // The message runs here, and its end is told as that of any other.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
+        lost
     }
 
-    /// Waits on without a caller, so that a message that nobody wants any more is dropped when its turn comes.
-    pub fn keep(mut self) {
-        self.id = MessageId::new("");
+    /// Drops the message, because its caller does not want it any more. One that was taken up meanwhile is told by its
+    /// reply.
+    pub fn discard(self, message: &str) {
+        let failure = Failure { kind: ErrorKind::Timeout, message: message.to_owned(), field: None, expression: None };
+        let record = TraceRecord {
+            at: Timestamp::now(),
+            stage: "discarded".to_owned(),
+            name: "api".to_owned(),
+            status: "failed".to_owned(),
+            duration_ms: 0,
+            request: None,
+            response: None,
+            error: Some(message.to_owned()),
+            attempt: 1,
+        };
+        self.give_up(Outcome::Discarded, Some(failure), vec![record]);
+    }
+
+    /// Ends the wait with an outcome, unless the message was taken up.
+    fn give_up(&self, outcome: Outcome, failure: Option<Failure>, trace: Vec<TraceRecord>) {
+        if self.pipeline.turns.take(&self.flow, &self.lease.message_id).is_none() {
+            return;
+        }
+        let (lease, at) = (self.lease.clone(), Timestamp::now());
+        let settlement = Settlement { lease, at, attempt: 1, outcome, output: None, failure, trace };
+        self.pipeline.finish(Ended { settlement, hold: Arc::clone(&self.hold), slot: None, tally: None, told: None });
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.pipeline.turns.take(&self.flow, &self.id).is_none() {
-            return;
-        }
-        let pipeline = Arc::clone(&self.pipeline);
-        let owner = self.owner.clone();
-        let id = self.id.clone();
-        let in_flight = self.pipeline.begin();
-        self.pipeline.tasks.spawn(async move {
-            let release = || async { pipeline.log.release_awaited(&owner, &id).await.map(|()| Settled::Done) };
-            // Without it the message would wait for the end of this node's lease.
-            let _ = persist(&id, release).await;
-            drop(in_flight);
-        });
+        self.give_up(Outcome::Yield, None, Vec::new());
     }
 }
 
 impl Pipeline {
-    /// Has a call wait for the turn of its message, which the log keeps for `owner`.
+    /// Has a call wait for the turn of its message, which the log keeps for this node.
     pub(super) fn await_turn(
         self: &Arc<Self>,
-        owner: BootId,
         flow: FlowId,
-        id: MessageId,
+        lease: Lease,
+        hold: Arc<Hold>,
         removed: CancellationToken,
         reply: Reply,
     ) -> Turn {
-        self.turns.begin(flow.clone(), id.clone(), reply);
-        Turn { pipeline: Arc::clone(self), owner, flow, id, removed }
+        self.turns.begin(flow.clone(), &lease, reply);
+        Turn { pipeline: Arc::clone(self), flow, lease, hold, removed }
     }
 }

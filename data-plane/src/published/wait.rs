@@ -14,15 +14,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::repeat::{self, Sent};
 use super::route::Target;
-use crate::delivery::{Answered, Answering};
+use crate::delivery::{self, Answered, Answering};
 use crate::error::Refusal;
-use crate::ingress::receive;
-use crate::pipeline::{Arrival, Begun, NotBegun, Pipeline, Reply, Turn};
+use crate::ingress::{Room, receive};
+use crate::pipeline::{Arrival, Begun, Lost, NotBegun, Pipeline, Reply};
 use crate::plans::Runnable;
 use crate::service::Shared;
 
 /// When one who came at a bad time may come again.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a call has beside its message.
+pub(crate) struct Call {
+    /// What a repeat is known by.
+    pub sent: Option<Sent>,
+    /// The place of the body that was read, until the message is stored.
+    pub room: Room,
+    /// When the caller waits no longer.
+    pub deadline: Instant,
+}
 
 /// Runs a call, and answers with what it came to.
 pub(crate) async fn answer(
@@ -31,9 +41,9 @@ pub(crate) async fn answer(
     answering: &Arc<Answering>,
     runnable: Runnable,
     arrival: Arrival,
-    sent: Option<Sent>,
-    deadline: Instant,
+    call: Call,
 ) -> Result<Response<Body>, Refusal> {
+    let Call { sent, room, deadline } = call;
     let id = arrival.id.clone();
     if Pipeline::runs_in_memory(&runnable, &arrival, answering) {
         let answered = timeout_at(deadline, shared.pipeline.run_in_memory(&runnable, arrival, answering)).await;
@@ -44,6 +54,8 @@ pub(crate) async fn answer(
     let reply = Reply { answering: Arc::clone(answering), tell, late: late.clone() };
     let flow = runnable.flow.clone();
     let begun = timeout_at(deadline, shared.pipeline.call(runnable, arrival, reply)).await;
+    // What was read is stored: who waits for an answer takes no room from those who come.
+    drop(room);
     let turn = match begun.map_err(|_| out_of_time(&id))?.map_err(not_begun)? {
         Begun::Runs => None,
         Begun::Waits(turn) => turn,
@@ -57,16 +69,18 @@ pub(crate) async fn answer(
     };
     let ended = async {
         tokio::select! {
-            answered = told => answered.ok(),
-            () = lost => None,
+            answered = told => Ok(answered.ok()),
+            lost = lost => Err(lost),
         }
     };
     match timeout_at(deadline, ended).await {
-        Ok(answered) => answer_of(answered, &id),
+        Ok(Ok(answered)) => answer_of(answered, &id),
+        Ok(Err(Lost::HandedBack)) => answer_of(None, &id),
+        Ok(Err(Lost::Removed)) => Err(taken_out_of_service(&id)),
         Err(_) => {
             if target.api.discard_late {
                 late.cancel();
-                turn.into_iter().for_each(Turn::keep);
+                turn.into_iter().for_each(|turn| turn.discard(delivery::LATE));
             }
             Err(out_of_time(&id))
         }
@@ -128,6 +142,11 @@ fn not_begun(reason: NotBegun) -> Refusal {
 
 fn overloaded() -> Refusal {
     Refusal::unavailable(NotBegun::Busy.to_string(), PAUSE)
+}
+
+fn taken_out_of_service(id: &MessageId) -> Refusal {
+    let message = "the flow of this API was taken out of service before the turn of this call";
+    Refusal::unavailable(message, Duration::from_secs(5)).with_members(member(id))
 }
 
 fn out_of_time(id: &MessageId) -> Refusal {

@@ -14,6 +14,9 @@ use super::PATH;
 /// Calls of one target that a node has at once: those under way, and those that wait for one of them to end.
 const ROOM: usize = 64 + 768;
 
+/// Bytes of a call of which a node does not read so many at once as may wait for their turn.
+const LARGE: usize = 540_000;
+
 /// Calls of one flow that wait for their turn at one node.
 const IN_TURN: usize = 256;
 
@@ -194,6 +197,10 @@ async fn a_call_whose_turn_does_not_come_before_its_deadline_is_told_where_to_lo
         let behind = text(&late.json()["messageId"]);
         assert_eq!(stored(&app.api, &flow, 2).await[0], behind);
         assert_eq!(target.received().len(), 1);
+        if ends_as == "discarded" {
+            // At once: its turn has not come.
+            app.api.message_becomes(&behind, ends_as).await;
+        }
         let_go(&slow);
         assert_eq!(first.join_next().await.unwrap().unwrap().status, 200);
         app.api.message_becomes(&behind, ends_as).await;
@@ -234,13 +241,19 @@ async fn a_flow_that_stands_still_has_so_many_calls_waiting_and_takes_no_room_fr
     let other = FakeTarget::start().await;
     in_turns(&app.api, &other, "moves", json!({})).await;
     let connections: Vec<_> = (0..=IN_TURN / STREAMS).map(|_| Rest::over_http2(&app.base)).collect();
-    let call = |n: usize| connections[n % connections.len()].post_owned("/stands", &json!({"customer": "a", "n": n}));
+    let large = "x".repeat(LARGE);
+    let call = |n: usize| {
+        connections[n % connections.len()].post_owned("/stands", &json!({"customer": "a", "n": n, "large": large}))
+    };
     let mut waiting = JoinSet::from_iter([call(0)]);
     slow.0.arrivals(1).await;
     for n in 1..=IN_TURN {
         waiting.spawn(call(n));
+        // Those that are being read at once take room.
+        if n % 32 == 0 {
+            until("they are stored", || async { (total(&app, &flow).await == n + 1).then_some(()) }).await;
+        }
     }
-    until("all are stored", || async { (total(&app, &flow).await == IN_TURN + 1).then_some(()) }).await;
 
     let consumer = app.api.without_key();
     let refused = consumer.post("/stands", &json!({"customer": "b", "n": 0})).await;
@@ -256,4 +269,30 @@ async fn a_flow_that_stands_still_has_so_many_calls_waiting_and_takes_no_room_fr
     })
     .await;
     until("all are delivered", || async { (slow.0.received().len() == IN_TURN + 2).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_turn_ends_with_its_flow() {
+    let app = TestApp::start().await;
+    let slow = held().await;
+    let flow = in_turns(&app.api, &slow.0, "leaves", json!({})).await;
+    let consumer = app.api.without_key();
+    let call = |n: u32| consumer.post_owned("/leaves", &json!({"customer": "a", "n": n}));
+    let mut calls = JoinSet::from_iter([call(1)]);
+    slow.0.arrivals(1).await;
+    calls.spawn(call(2));
+    let ids = stored(&app.api, &flow, 2).await;
+    let apis = app.api.get(PATH).await.expect(200);
+    let api = text(&apis["data"][0]["id"]);
+    app.api.delete(&format!("{PATH}/{api}")).await.expect(204);
+    app.api.delete(&format!("/api/v1/flows/{flow}")).await.expect(204);
+    for id in &ids {
+        assert_eq!(app.api.message(id).await["status"], "discarded");
+    }
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 503, "{}", answer.text);
+        assert!(ids.contains(&text(&answer.json()["messageId"])), "{}", answer.text);
+    }
+    assert_eq!(slow.0.received().len(), 1);
 }

@@ -59,7 +59,9 @@ async fn what_waits_in_a_paused_flow_is_held_whatever_it_waited_for() {
 
     app.api.post(&format!("/api/v1/flows/{flow}/pause"), &json!({})).await.expect(200);
     app.api.post(&format!("/api/v1/messages/{dead}/retry"), &json!({})).await.expect(202);
-    assert_eq!(app.api.message(&retrying).await["status"], "held");
+    let held = app.api.message(&retrying).await;
+    assert_eq!(held["status"], "held");
+    assert_eq!(held["nextAttemptAt"], json!(null));
     assert_eq!(app.api.message(&dead).await["status"], "held");
     let both = vec![dead.clone(), retrying.clone()];
     for flow_id in [flow.as_str(), "-"] {

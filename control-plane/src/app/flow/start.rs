@@ -74,7 +74,7 @@ pub async fn append(app: &App, message: NewMessage) -> Result<Started, Error> {
     let message_id = message.id.clone();
     match app.log.append(message).await? {
         Appended::Duplicate(first) => Ok(Started { message_id: first, duplicate: true }),
-        Appended::Leased(_) | Appended::Waiting => Ok(Started { message_id, duplicate: false }),
+        Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_) => Ok(Started { message_id, duplicate: false }),
     }
 }
 

@@ -44,8 +44,10 @@ impl Paused {
 
     /// Returns the message as it is shown.
     pub fn show(&self, message: Message) -> Message {
-        match self.0.contains(&message.flow_id) {
-            true => Message { status: message.status.while_paused(), ..message },
+        let status = message.status.while_paused();
+        match status != message.status && self.0.contains(&message.flow_id) {
+            // Its next attempt is due once the flow goes on.
+            true => Message { status, next_attempt_at: None, ..message },
             false => message,
         }
     }

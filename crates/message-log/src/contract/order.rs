@@ -6,7 +6,7 @@ use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{LONG, Subject, leased, message, ordered, tenant};
-use crate::{Appended, Claim, Claimed, NewMessage, Outcome, Place, Settled};
+use crate::{Appended, Awaited, Claim, Claimed, Lease, NewMessage, Outcome, Place, Settled};
 
 /// Puts messages of one key in, to be leased to the node; gives what became of them, and their ids.
 async fn send(subject: &Subject, flow: &FlowId, key: &str, count: usize) -> (Vec<Appended>, Vec<MessageId>) {
@@ -126,16 +126,18 @@ pub async fn moves_on_when_the_head_is_discarded(harness: &dyn Harness) {
     subject.close().await;
 }
 
-/// Appends a message of key `a` for a caller of this node, behind another; gives its id.
-async fn await_turn(subject: &Subject, flow: &FlowId) -> MessageId {
+/// Appends a message of key `a` that this node awaits, behind another.
+async fn await_turn(subject: &Subject, flow: &FlowId) -> Lease {
     let message = NewMessage { place: Place::Awaited(subject.boot.clone()), ..ordered(flow, "a") };
-    let id = message.id.clone();
-    assert_eq!(subject.append(message).await, Appended::Waiting);
-    id
+    match subject.append(message).await {
+        Appended::Awaited(lease) => lease,
+        other => panic!("it stands behind another: {other:?}"),
+    }
 }
 
-async fn claim_awaited(subject: &Subject, ids: &[MessageId]) -> Vec<Claimed> {
-    let claim = Claim { owner: subject.boot.clone(), rooms: Vec::new(), awaited: ids.to_vec() };
+async fn claim_awaited(subject: &Subject, leases: &[&Lease]) -> Vec<Claimed> {
+    let awaited = Awaited { seqs: leases.iter().map(|lease| lease.seq).collect(), messages: 10 };
+    let claim = Claim { owner: subject.boot.clone(), rooms: Vec::new(), awaited: vec![awaited] };
     subject.log.claim(claim).await.expect("the log reads")
 }
 
@@ -148,44 +150,88 @@ pub async fn keeps_an_awaited_message_for_its_node_until_its_turn(harness: &dyn 
     let first = leased(subject.append(first).await);
     let second = await_turn(&subject, &flow).await;
     let third = await_turn(&subject, &flow).await;
-    let both = [third.clone(), second.clone()];
+    let both = [&third, &second];
     assert!(claim_awaited(&subject, &both).await.is_empty());
-    assert_eq!(subject.get(&second).await.status, Status::Received);
+    assert_eq!(subject.get(&second.message_id).await.status, Status::Received);
 
     subject.deliver(&first).await;
     assert!(other.claim(10, &[&flow]).await.is_empty());
     assert!(claim_awaited(&other, &both).await.is_empty());
     assert!(subject.log.waiting().await.expect("the log reads").is_empty());
     let claimed = claim_awaited(&subject, &both).await;
-    assert_eq!(ids(&claimed), [second]);
+    assert_eq!(ids(&claimed), [second.message_id.clone()]);
     assert!(claim_awaited(&subject, &both).await.is_empty());
-    // What a node works on is not given up by it.
-    let lease = &claimed[0].lease;
-    subject.log.release_awaited(&subject.boot, &lease.message_id).await.expect("it is taken");
-    assert!(other.claim(10, &[&flow]).await.is_empty());
-    subject.deliver(lease).await;
-    assert_eq!(ids(&claim_awaited(&subject, &both).await), [third]);
+    // A message that was taken up is not given up under the lease of before.
+    assert_eq!(subject.settle(&second, 0, Outcome::Yield).await, Settled::Fenced);
+    subject.deliver(&claimed[0].lease).await;
+    assert_eq!(ids(&claim_awaited(&subject, &both).await), [third.message_id]);
     subject.close().await;
 }
 
-pub async fn gives_an_awaited_message_that_was_released_or_whose_node_left_to_any_other(harness: &dyn Harness) {
+pub async fn gives_an_awaited_message_that_was_given_up_or_whose_node_left_to_any_other(harness: &dyn Harness) {
     let flow = FlowId::generate();
     let subject = Subject::open(harness).await;
     let other = subject.beside().await;
     let first = subject.lease(ordered(&flow, "a")).await;
-    let released = await_turn(&subject, &flow).await;
+    let before = await_turn(&subject, &flow).await;
+    let after = await_turn(&subject, &flow).await;
     let left = await_turn(&subject, &flow).await;
-    subject.log.release_awaited(&other.boot, &released).await.expect("it is taken");
-    subject.log.release_awaited(&subject.boot, &released).await.expect("it is taken");
-    assert!(other.claim(10, &[&flow]).await.is_empty());
-
+    assert_eq!(subject.settle(&before, 0, Outcome::Yield).await, Settled::Done);
+    assert!(other.claim(10, &[&flow]).await.is_empty(), "its turn has not come");
     subject.deliver(&first).await;
-    assert!(claim_awaited(&subject, std::slice::from_ref(&released)).await.is_empty());
     let claimed = other.claim_one(&flow).await;
-    assert_eq!(claimed.lease.message_id, released);
+    assert_eq!(claimed.lease.message_id, before.message_id);
     other.deliver(&claimed.lease).await;
+
+    // One is given up after its turn has come.
     assert!(other.claim(10, &[&flow]).await.is_empty());
+    assert_eq!(subject.settle(&after, 0, Outcome::Yield).await, Settled::Done);
+    let claimed = other.claim_one(&flow).await;
+    assert_eq!(claimed.lease.message_id, after.message_id);
+    other.deliver(&claimed.lease).await;
+
     subject.log.hand_back(&subject.boot).await.expect("it is taken");
-    assert_eq!(other.claim_one(&flow).await.lease.message_id, left);
+    assert_eq!(other.claim_one(&flow).await.lease.message_id, left.message_id);
+    subject.close().await;
+}
+
+pub async fn lets_a_key_move_on_past_an_awaited_message_that_was_discarded(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let first = subject.lease(ordered(&flow, "a")).await;
+    let discarded = await_turn(&subject, &flow).await;
+    let last = await_turn(&subject, &flow).await;
+    assert_eq!(subject.settle(&discarded, 1, Outcome::Discarded).await, Settled::Done);
+    assert!(claim_awaited(&subject, &[&last]).await.is_empty(), "the first one is still worked on");
+    subject.deliver(&first).await;
+    assert_eq!(ids(&claim_awaited(&subject, &[&last]).await), [last.message_id]);
+    subject.close().await;
+}
+
+pub async fn frees_an_awaited_message_whose_sender_went_away(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let other = subject.beside().await;
+    let mut keys = 0;
+    // An answer that is there at once has its lease with it, and shows nothing.
+    let (first, id) = loop {
+        keys += 1;
+        let key = format!("key {keys}");
+        let first = subject.lease(ordered(&flow, &key)).await;
+        let awaited = NewMessage { place: Place::Awaited(subject.boot.clone()), ..ordered(&flow, &key) };
+        let id = awaited.id.clone();
+        let mut append = subject.log.append(awaited);
+        if futures::poll!(&mut append).is_pending() {
+            break (first, id);
+        }
+    };
+    subject.deliver(&first).await;
+    let claimed = loop {
+        match other.claim(1, &[&flow]).await.pop() {
+            Some(claimed) => break claimed,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(claimed.lease.message_id, id);
     subject.close().await;
 }

@@ -85,7 +85,10 @@ impl Subject {
 
     /// Claims up to so many messages of each flow.
     pub async fn claim(&self, messages: u32, flows: &[&FlowId]) -> Vec<Claimed> {
-        let rooms = flows.iter().map(|flow| Room { flow_id: (*flow).clone(), messages, without_versions: Vec::new() }).collect();
+        let rooms = flows
+            .iter()
+            .map(|flow| Room { flow_id: (*flow).clone(), messages, without_versions: Vec::new() })
+            .collect();
         let claim = Claim { owner: self.boot.clone(), rooms, awaited: Vec::new() };
         self.log.claim(claim).await.expect("the claim is taken")
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use kanat_model::Timestamp;
-use kanat_model::id::MessageId;
+use kanat_model::id::{BootId, MessageId};
 use kanat_model::message::Status;
 use sqlx::Row;
 
@@ -216,7 +216,7 @@ impl<'m> Fresh<'m> {
         self.message.ordering_key.as_deref().map(|key| (self.message.flow_id.as_str(), key))
     }
 
-    fn leased_to(&self) -> Option<&'m kanat_model::id::BootId> {
+    fn leased_to(&self) -> Option<&'m BootId> {
         match &self.message.place {
             Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Some(owner),
             Place::Leased(_) | Place::Awaited(_) | Place::Queued | Place::Held => None,
@@ -244,14 +244,21 @@ impl<'m> Fresh<'m> {
     fn appended(&self) -> Appended {
         match self.leased_to() {
             // The token of the first holder is the first event of the message.
-            Some(owner) => Appended::Leased(Lease {
-                message_id: self.message.id.clone(),
-                seq: self.seq,
-                owner: owner.clone(),
-                token: self.seq,
-                ordered: self.message.ordering_key.is_some(),
-            }),
-            None => Appended::Waiting,
+            Some(owner) => Appended::Leased(self.lease(owner)),
+            None => match &self.message.place {
+                Place::Awaited(owner) => Appended::Awaited(self.lease(owner)),
+                Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
+            },
+        }
+    }
+
+    fn lease(&self, owner: &BootId) -> Lease {
+        Lease {
+            message_id: self.message.id.clone(),
+            seq: self.seq,
+            owner: owner.clone(),
+            token: self.seq,
+            ordered: self.message.ordering_key.is_some(),
         }
     }
 }

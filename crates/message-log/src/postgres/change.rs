@@ -14,8 +14,8 @@ use crate::Lease;
 
 /// Only a message that still has the owner and the token that the change was decided on. The token becomes the change's
 /// event, so that a second change on the same ground finds nothing. The id tells the message from one of a restored
-/// database, whose sequences have gone back as well; it is not looked for by its index. `$1`, the first of the messages, leaves out the days
-/// before it.
+/// database, whose sequences have gone back as well; `|| ''` keeps the planner from the index on it. `$1`, the first of
+/// the messages, leaves out the days before it.
 pub(super) const CHANGE: &str = "
 WITH changed AS (
     UPDATE messages AS m SET

@@ -15,7 +15,7 @@ use super::options::{Connecting, LockSpace};
 use super::text::text;
 use super::transaction::{Trail, Transaction};
 use super::{begin, change, row, sequence};
-use crate::{Claim, Claimed, Error, Lease, Step, Waiting};
+use crate::{Awaited, Claim, Claimed, Error, Lease, Step, Waiting};
 
 /// Milliseconds since 1970 by the database's clock, by which alone leases are counted.
 macro_rules! database_now {
@@ -96,13 +96,15 @@ macro_rules! claimed_columns {
     };
 }
 
-/// Messages that an owner keeps for its callers, those whose turn has come.
+/// Messages that an owner awaits, those whose turn has come. `$3` and `$4`, the first and the last of them, leave out the
+/// days before and after.
 pub(super) const AWAITED: &str = concat!(
     "SELECT ",
     claimed_columns!(),
     "
 FROM messages AS m
-WHERE m.id = ANY($1) AND m.owner = $2 AND m.status = 'received' AND m.due_at >= 0
+WHERE m.seq = ANY($1) AND m.seq BETWEEN $3 AND $4 AND m.owner = $2 AND m.status = 'received' AND m.due_at >= 0
+ORDER BY m.seq LIMIT $5
 FOR UPDATE SKIP LOCKED"
 );
 
@@ -207,9 +209,9 @@ async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claime
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
-    if !claim.awaited.is_empty() {
-        let ids = each(&claim.awaited, |id| text(id.as_str()));
-        let query = sqlx::query(AWAITED).bind(ids).bind(text(claim.owner.as_str()));
+    for Awaited { seqs, messages } in &claim.awaited {
+        let query = sqlx::query(AWAITED).bind(seqs).bind(text(claim.owner.as_str()));
+        let query = query.bind(seqs.iter().min()).bind(seqs.iter().max()).bind(i64::from(*messages));
         for row in &query.fetch_all(&mut *conn).await? {
             found.push(claimed(row)?);
         }

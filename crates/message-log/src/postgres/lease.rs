@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kanat_model::id::{BootId, MessageId, NodeId};
+use kanat_model::id::{BootId, NodeId};
 use sqlx::PgPool;
 
 use super::claim::database_now;
@@ -24,10 +24,6 @@ pub(super) const OPEN: &str = concat!(
 pub(super) const RENEW: &str =
     concat!("UPDATE leases SET expires_at = ", database_now!(), " + ttl_ms WHERE owner = $1");
 
-/// A message that its owner works on is `processing`.
-pub(super) const RELEASE_AWAITED: &str =
-    "UPDATE messages SET owner = '' WHERE id = $1 AND owner = $2 AND status = 'received'";
-
 pub(super) const END: &str = "DELETE FROM leases WHERE owner = $1";
 
 /// A boot begins; it and no earlier one is its node.
@@ -41,13 +37,6 @@ pub(super) async fn open(workers: &PgPool, owner: &BootId, node: &NodeId, ttl: D
 pub(super) async fn renew(workers: &PgPool, owner: &BootId) -> Result<Settled, sqlx::Error> {
     let renewed = sqlx::query(RENEW).bind(text(owner.as_str())).execute(workers).await?;
     Ok(if renewed.rows_affected() > 0 { Settled::Done } else { Settled::Fenced })
-}
-
-/// Lets any node claim a message that the owner kept for a caller.
-pub(super) async fn release_awaited(workers: &PgPool, owner: &BootId, id: &MessageId) -> Result<(), sqlx::Error> {
-    let query = sqlx::query(RELEASE_AWAITED).bind(text(id.as_str())).bind(text(owner.as_str()));
-    query.execute(workers).await?;
-    Ok(())
 }
 
 /// The messages keep their owner's name: without a lease it protects them no more, and whoever claims one fences it.

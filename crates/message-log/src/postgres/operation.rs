@@ -69,11 +69,11 @@ pub(super) enum Effect {
 /// nobody would work on these messages as long as the node lives.
 pub(super) struct Answer {
     result: Option<Result<Effect, Error>>,
-    abandoned: mpsc::UnboundedSender<Lease>,
+    abandoned: mpsc::UnboundedSender<Change>,
 }
 
 impl Answer {
-    pub fn new(result: Result<Effect, Error>, abandoned: mpsc::UnboundedSender<Lease>) -> Self {
+    pub fn new(result: Result<Effect, Error>, abandoned: mpsc::UnboundedSender<Change>) -> Self {
         Self { result: Some(result), abandoned }
     }
 
@@ -84,14 +84,18 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let leases = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![lease],
-            Some(Ok(Effect::Claimed(claimed))) => claimed.into_iter().map(|claimed| claimed.lease).collect(),
+        let now = Timestamp::now();
+        let changes = match self.result.take() {
+            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(now))],
+            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => vec![Change::release(lease, now, None)],
+            Some(Ok(Effect::Claimed(claimed))) => {
+                claimed.into_iter().map(|claimed| Change::release(claimed.lease, now, Some(now))).collect()
+            }
             Some(_) | None => return,
         };
-        for lease in leases {
+        for change in changes {
             // Fails only when the log is closed, and then the lease ends with its node.
-            let _ = self.abandoned.send(lease);
+            let _ = self.abandoned.send(change);
         }
     }
 }
@@ -153,15 +157,16 @@ impl Change {
             }
             Outcome::Retry { due } => (Some(*due), Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
             Outcome::Release { due } => (Some(*due), None, Problem::Keep),
+            Outcome::Yield => (None, None, Problem::Keep),
             Outcome::Hold { due } => (Some(*due), None, failure.clone().map_or(Problem::Keep, Problem::Set)),
         };
         let output = output.clone();
         Ok(Self { due_at, attempts, error, output, trace, ..Self::of(lease.clone(), *at, outcome.status(), nobody()) })
     }
 
-    /// A message given back undone.
-    pub fn release(lease: Lease, at: Timestamp) -> Self {
-        Self { due_at: Some(at), ..Self::of(lease, at, None, nobody()) }
+    /// Returns the change that gives a message back undone; without a due time it waits for its turn in its ordering key.
+    pub fn release(lease: Lease, at: Timestamp, due: Option<Timestamp>) -> Self {
+        Self { due_at: due, ..Self::of(lease, at, None, nobody()) }
     }
 
     /// A message that waited and needs no delivery.
@@ -182,7 +187,7 @@ impl Change {
 
     /// Its ordering key moves on by this change.
     pub fn ends_order(&self) -> bool {
-        self.ordered && self.is_final()
+        self.ordered && (self.is_final() || self.due_at.is_none())
     }
 
     /// The hold that it makes, once it is the event of that number.

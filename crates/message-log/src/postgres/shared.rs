@@ -77,7 +77,7 @@ impl Shared {
         for effect in effects {
             self.operations.fetch_add(1, Ordering::Relaxed);
             match effect {
-                Effect::Appended(Appended::Leased(_) | Appended::Waiting) => {
+                Effect::Appended(Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_)) => {
                     self.appended.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::Settled(Settled::Done) => {

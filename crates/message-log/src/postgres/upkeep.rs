@@ -14,7 +14,7 @@ use super::operation::{Change, Work};
 use super::options::{LockSpace, PATIENCE};
 use super::pool::Pool;
 use super::queue::Queue;
-use crate::{Error, Lease};
+use crate::Error;
 
 const DAY_MS: i64 = 86_400_000;
 /// Between two looks at the calendar.
@@ -44,20 +44,23 @@ pub(super) async fn prepare_days(pool: Pool, space: LockSpace, mut prepared: i64
 
 /// Gives back the leases whose takers went away before they got them, until the log is closed: what is then left ends
 /// with its node.
-pub(super) async fn give_back(mut abandoned: mpsc::UnboundedReceiver<Lease>, queue: Queue, closing: CancellationToken) {
-    let mut leases = Vec::new();
+pub(super) async fn give_back(
+    mut abandoned: mpsc::UnboundedReceiver<Change>,
+    queue: Queue,
+    closing: CancellationToken,
+) {
+    let mut changes = Vec::new();
     loop {
         tokio::select! {
-            received = abandoned.recv_many(&mut leases, RELEASES) => if received == 0 { return },
+            received = abandoned.recv_many(&mut changes, RELEASES) => if received == 0 { return },
             () = closing.cancelled() => return,
         }
-        while !leases.is_empty() && !closing.is_cancelled() {
-            let now = Timestamp::now();
-            let releases = leases.iter().map(|lease| Change::release(lease.clone(), now));
+        while !changes.is_empty() && !closing.is_cancelled() {
+            let releases = changes.iter().map(Change::clone);
             let results = join_all(releases.map(|change| queue.submit(Work::Settle(Box::new(change))))).await;
             let mut results = results.into_iter();
-            leases.retain(|_| matches!(results.next(), Some(Err(Error::Unavailable(_)))));
-            if !leases.is_empty() {
+            changes.retain(|_| matches!(results.next(), Some(Err(Error::Unavailable(_)))));
+            if !changes.is_empty() {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }

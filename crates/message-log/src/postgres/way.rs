@@ -107,7 +107,7 @@ mod tests {
             for _ in 0..count {
                 let (message_id, owner) = (MessageId::new("msg_1"), BootId::new("boot_1"));
                 let lease = Lease { message_id, seq: 1, owner, token: 1, ordered: false };
-                let work = Work::Settle(Box::new(Change::release(lease, Timestamp::now())));
+                let work = Work::Settle(Box::new(Change::release(lease, Timestamp::now(), None)));
                 let (reply, _) = oneshot::channel();
                 self.sender.try_send(Operation { work, reply }).ok().unwrap();
             }

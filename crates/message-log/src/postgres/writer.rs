@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::doubt::{Doubt, Outcome};
 use super::failure::{Kind, outward, silent};
-use super::operation::{Answer, Effect, Operation};
+use super::operation::{self, Answer, Effect, Operation};
 use super::options::{CONNECT_TIMEOUT, Connecting};
 use super::shared::{Change, Shared};
 use super::transaction::{self, Doubtful, Failed};
 use super::way::{self, Way};
-use crate::{Error, Lease};
+use crate::Error;
 
 /// Most keys that one transaction locks: the database keeps all its locks in a table of a fixed size.
 const BATCH_KEYS: usize = 256;
@@ -44,8 +44,8 @@ pub(super) struct Context {
     pub shared: Arc<Shared>,
     pub closing: CancellationToken,
     pub doubts: mpsc::UnboundedSender<Doubt>,
-    /// Leases whose takers went away before they got them.
-    pub abandoned: mpsc::UnboundedSender<Lease>,
+    /// What gives back leases whose takers went away before they got them.
+    pub abandoned: mpsc::UnboundedSender<operation::Change>,
 }
 
 /// The connection of one writer, made anew when it is lost.

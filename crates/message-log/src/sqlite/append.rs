@@ -1,6 +1,6 @@
 //! New messages.
 
-use kanat_model::id::MessageId;
+use kanat_model::id::{BootId, MessageId};
 use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
@@ -128,14 +128,19 @@ impl Fresh<'_> {
 
     fn appended(&self) -> Appended {
         match &self.message.place {
-            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Appended::Leased(Lease {
-                message_id: self.message.id.clone(),
-                seq: self.seq,
-                owner: owner.clone(),
-                token: self.seq,
-                ordered: self.message.ordering_key.is_some(),
-            }),
-            Place::Leased(_) | Place::Awaited(_) | Place::Queued | Place::Held => Appended::Waiting,
+            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Appended::Leased(self.lease(owner)),
+            Place::Awaited(owner) => Appended::Awaited(self.lease(owner)),
+            Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
+        }
+    }
+
+    fn lease(&self, owner: &BootId) -> Lease {
+        Lease {
+            message_id: self.message.id.clone(),
+            seq: self.seq,
+            owner: owner.clone(),
+            token: self.seq,
+            ordered: self.message.ordering_key.is_some(),
         }
     }
 }

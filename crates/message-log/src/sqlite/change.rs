@@ -59,7 +59,7 @@ pub(super) fn apply_as(tx: &Transaction<'_, '_>, change: &Change, event: i64) ->
         return Ok(None);
     }
     record(tx, change, event)?;
-    if change.ordered && change.is_final() {
+    if change.ends_order() {
         advance(tx, change.seq)?;
     }
     Ok(Some(change.lease(event)))

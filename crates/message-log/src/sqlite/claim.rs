@@ -13,7 +13,7 @@ use sqlx::{Row, SqliteConnection, SqlitePool};
 use super::operation::{Change, Effect, Problem, Work};
 use super::queue::{Queue, unexpected};
 use super::row;
-use crate::{Claim, Claimed, Error, Lease, Step, Waiting};
+use crate::{Awaited, Claim, Claimed, Error, Lease, Step, Waiting};
 
 /// Hops from owner to owner and from flow to flow by the index, so that it takes as long as there are flows, however
 /// many messages wait. Owners without a lease that is good have left their messages behind; '' never had any.
@@ -79,13 +79,14 @@ macro_rules! claimed_columns {
     };
 }
 
-/// Messages that an owner keeps for its callers, those whose turn has come.
+/// Messages that an owner awaits, those whose turn has come.
 pub(super) const AWAITED: &str = concat!(
     "SELECT ",
     claimed_columns!(),
     "
-FROM messages AS m INDEXED BY messages_id CROSS JOIN bodies AS b ON b.seq = m.seq
-WHERE m.id IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = 'received' AND m.due_at >= 0"
+FROM messages AS m NOT INDEXED CROSS JOIN bodies AS b ON b.seq = m.seq
+WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = 'received' AND m.due_at >= 0
+ORDER BY m.seq LIMIT ?"
 );
 
 /// What one owner, or nobody, has of one flow.
@@ -162,10 +163,9 @@ async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, 
     }
     owners.push((String::new(), now));
     let mut found = Vec::new();
-    if !claim.awaited.is_empty() {
-        let ids: Vec<&str> = claim.awaited.iter().map(MessageId::as_str).collect();
-        let query = sqlx::query(AWAITED).bind(serde_json::json!(ids).to_string()).bind(claim.owner.as_str());
-        for row in &query.fetch_all(&mut *snapshot).await? {
+    for Awaited { seqs, messages } in &claim.awaited {
+        let query = sqlx::query(AWAITED).bind(serde_json::json!(seqs).to_string()).bind(claim.owner.as_str());
+        for row in &query.bind(i64::from(*messages)).fetch_all(&mut *snapshot).await? {
             found.push(claimed(row)?);
         }
     }

@@ -215,7 +215,7 @@ mod tests {
         let lease =
             Lease { message_id: MessageId::new("msg_1"), seq: 1, owner: BootId::new("boot_1"), token: 1, ordered };
         let now = Timestamp::from_millis(0);
-        let change = Change { status: Some(Status::Delivered), due_at: None, ..Change::release(lease, now, now) };
+        let change = Change { status: Some(Status::Delivered), due_at: None, ..Change::release(lease, now, Some(now)) };
         Operation { work: Work::Settle(Box::new(change)), reply: None }
     }
 

@@ -1,6 +1,6 @@
 //! The leases of nodes: one row a boot, renewed for all its messages at once.
 
-use kanat_model::id::{BootId, MessageId, NodeId};
+use kanat_model::id::{BootId, NodeId};
 use rusqlite::params;
 
 use super::operation::Effect;
@@ -16,10 +16,6 @@ ON CONFLICT (owner) DO UPDATE SET node_id = excluded.node_id, ttl_ms = excluded.
 
 const RENEW: &str = "UPDATE leases SET expires_at = ? + ttl_ms WHERE owner = ?";
 
-/// A message that its owner works on is `processing`.
-pub(super) const RELEASE_AWAITED: &str = "
-UPDATE messages SET owner = '' WHERE id = ? AND owner = ? AND status = 'received'";
-
 const END: &str = "DELETE FROM leases WHERE owner = ?";
 
 /// A boot begins; it and no earlier one is its node.
@@ -34,12 +30,6 @@ pub(super) fn open(tx: &Transaction<'_, '_>, owner: &BootId, node: &NodeId, ttl_
 pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     let renewed = tx.execute(RENEW, params![tx.now.as_millis(), owner.as_str()])?;
     Ok(Effect::Settled(if renewed > 0 { Settled::Done } else { Settled::Fenced }))
-}
-
-/// Lets any node claim a message that the owner kept for a caller.
-pub(super) fn release_awaited(tx: &Transaction<'_, '_>, owner: &BootId, id: &MessageId) -> rusqlite::Result<Effect> {
-    tx.execute(RELEASE_AWAITED, params![id.as_str(), owner.as_str()])?;
-    Ok(Effect::Done)
 }
 
 /// The messages keep their owner's name: without a lease it protects them no more, and whoever claims one fences it.

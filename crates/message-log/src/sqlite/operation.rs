@@ -50,10 +50,6 @@ pub(super) enum Work {
     },
     RenewLease(BootId),
     HandBack(BootId),
-    ReleaseAwaited {
-        owner: BootId,
-        id: MessageId,
-    },
     SavePlans(Vec<SavedPlan>),
     ClaimPoll(Box<PollClaim>),
     KeepPoll(Box<Poll>),
@@ -160,15 +156,18 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let leases = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![lease],
-            Some(Ok(Effect::Claimed(leases))) => leases,
+        let now = Timestamp::now();
+        let changes = match self.result.take() {
+            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(now))],
+            Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => vec![Change::release(lease, now, None)],
+            Some(Ok(Effect::Claimed(leases))) => {
+                leases.into_iter().map(|lease| Change::release(lease, now, Some(now))).collect()
+            }
             Some(_) | None => return,
         };
-        for lease in leases {
-            let now = Timestamp::now();
+        for change in changes {
             // A closed inbox drops it, and then the lease ends with its node.
-            self.inbox.push(Operation { work: Work::Settle(Box::new(Change::release(lease, now, now))), reply: None });
+            self.inbox.push(Operation { work: Work::Settle(Box::new(change)), reply: None });
         }
     }
 }
@@ -196,7 +195,6 @@ impl Work {
             | Self::OpenLease { .. }
             | Self::RenewLease(_)
             | Self::HandBack(_)
-            | Self::ReleaseAwaited { .. }
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }
             | Self::DropPlan { .. }
@@ -209,8 +207,8 @@ impl Work {
 }
 
 impl Change {
-    /// A message given back undone.
-    pub fn release(lease: Lease, at: Timestamp, due: Timestamp) -> Self {
+    /// Returns the change that gives a message back undone; without a due time it waits for its turn in its ordering key.
+    pub fn release(lease: Lease, at: Timestamp, due: Option<Timestamp>) -> Self {
         Self {
             message_id: lease.message_id,
             seq: lease.seq,
@@ -220,7 +218,7 @@ impl Change {
             to_owner: nobody(),
             status: None,
             attempts: None,
-            due_at: Some(due),
+            due_at: due,
             error: Problem::Keep,
             output: None,
             trace: None,
@@ -231,6 +229,11 @@ impl Change {
     /// The message has come to its end by this change.
     pub fn is_final(&self) -> bool {
         self.status.is_some_and(Status::is_final)
+    }
+
+    /// Its ordering key moves on by this change.
+    pub fn ends_order(&self) -> bool {
+        self.ordered && (self.is_final() || self.due_at.is_none())
     }
 
     fn size_bytes(&self) -> usize {

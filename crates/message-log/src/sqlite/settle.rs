@@ -14,6 +14,7 @@ pub(super) fn change(settlement: &Settlement) -> Result<Change, Error> {
         }
         Outcome::Retry { due } => (Some(*due), Some(*attempt), failure.clone().map_or(Problem::Keep, Problem::Set)),
         Outcome::Release { due } => (Some(*due), None, Problem::Keep),
+        Outcome::Yield => (None, None, Problem::Keep),
         Outcome::Hold { due } => (Some(*due), None, failure.clone().map_or(Problem::Keep, Problem::Set)),
     };
     Ok(Change {

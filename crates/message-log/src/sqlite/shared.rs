@@ -97,7 +97,7 @@ impl Shared {
         self.operations.fetch_add(count(effects.len()), Ordering::Relaxed);
         for effect in effects {
             match effect {
-                Effect::Appended(Appended::Leased(_) | Appended::Waiting) => {
+                Effect::Appended(Appended::Leased(_) | Appended::Waiting | Appended::Awaited(_)) => {
                     self.appended.fetch_add(1, Ordering::Relaxed);
                 }
                 Effect::Settled(Settled::Done) => {
@@ -130,11 +130,7 @@ impl Work {
             Self::AppendTried(rows) => rows.iter().any(|row| !row.status().is_final()),
             // The next of its key may be due now.
             Self::Settle(change) => change.ordered || !change.is_final(),
-            Self::Retry { .. }
-            | Self::Discard { .. }
-            | Self::ReleaseAwaited { .. }
-            | Self::OpenLease { .. }
-            | Self::HandBack(_) => true,
+            Self::Retry { .. } | Self::Discard { .. } | Self::OpenLease { .. } | Self::HandBack(_) => true,
             Self::Checkpoint(_)
             | Self::Claim(_)
             | Self::EndFlow { .. }

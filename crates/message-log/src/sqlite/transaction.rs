@@ -135,7 +135,6 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
         Work::OpenLease { owner, node, ttl_ms } => lease::open(tx, owner, node, *ttl_ms),
         Work::RenewLease(owner) => lease::renew(tx, owner),
         Work::HandBack(owner) => lease::hand_back(tx, owner),
-        Work::ReleaseAwaited { owner, id } => lease::release_awaited(tx, owner, id),
         Work::SavePlans(plans) => plan::save(tx, plans),
         Work::ClaimPoll(claim) => poll::claim(tx, claim),
         Work::KeepPoll(kept) => poll::keep(tx, kept),

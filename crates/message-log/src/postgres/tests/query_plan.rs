@@ -85,7 +85,6 @@ async fn no_statement_reads_a_whole_table() {
         keys::LOCK,
         lease::END,
         lease::OPEN,
-        lease::RELEASE_AWAITED,
         lease::RENEW,
         person::FIND,
         person::HOLD,

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use super::File;
 use crate::contract::Harness;
 use crate::sqlite::{
-    append, change, claim, events, lease, list, list_environment, person, plan, poll, quota, read, retain, schema, step,
+    append, change, claim, events, list, list_environment, person, plan, poll, quota, read, retain, schema, step,
 };
 use crate::{EnvironmentFilter, EventQuery, Filter, Tenant};
 
@@ -76,7 +76,6 @@ async fn no_statement_reads_a_whole_table() {
         change::ADVANCE,
         change::CHANGE,
         change::RECORD,
-        lease::RELEASE_AWAITED,
         claim::AWAITED,
         claim::WAITING,
         claim::DEAD_OWNERS,
