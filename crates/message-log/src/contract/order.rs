@@ -159,7 +159,7 @@ pub async fn keeps_an_awaited_message_for_its_node_until_its_turn(harness: &dyn 
     assert!(claim_awaited(&other, &both).await.is_empty());
     assert!(subject.log.waiting().await.expect("the log reads").is_empty());
     let claimed = claim_awaited(&subject, &both).await;
-    assert_eq!(ids(&claimed), [second.message_id.clone()]);
+    assert_eq!(ids(&claimed), std::slice::from_ref(&second.message_id));
     assert!(claim_awaited(&subject, &both).await.is_empty());
     // A message that was taken up is not given up under the lease of before.
     assert_eq!(subject.settle(&second, 0, Outcome::Yield).await, Settled::Fenced);
