@@ -150,7 +150,7 @@ async fn repeats(app: &TestApp, held: &Held, flow: &str) {
 async fn in_turns(api: &Rest, target: &FakeTarget, path: &str, settings: Value) -> String {
     let instance = format!("{path}-target");
     api.http_instance(&instance, &target.url()).await;
-    let target = format!("target: {{connector: {instance}, endpoint: /in, method: POST}}\n");
+    let target = format!("target: {{connector: {instance}, endpoint: /in, method: POST, timeout: 5m}}\n");
     let flow = format!("name: {path}\n{FLOW}{target}ordering_key: source.customer\n");
     let flow = api.deployed(&flow).await.0;
     let mut body = json!({
@@ -237,7 +237,8 @@ async fn a_caller_at_one_node_is_answered_when_another_node_has_ended_what_stand
 async fn a_flow_that_stands_still_has_so_many_calls_waiting_and_takes_no_room_from_another() {
     let app = TestApp::start().await;
     let slow = held().await;
-    let flow = in_turns(&app.api, &slow.0, "stands", json!({})).await;
+    // So many large calls take their time on a busy machine.
+    let flow = in_turns(&app.api, &slow.0, "stands", json!({"deadline": "5m"})).await;
     let other = FakeTarget::start().await;
     in_turns(&app.api, &other, "moves", json!({})).await;
     let connections: Vec<_> = (0..=IN_TURN / STREAMS).map(|_| Rest::over_http2(&app.base)).collect();
