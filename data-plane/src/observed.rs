@@ -19,6 +19,8 @@ const MAX_BYTES: usize = 1 << 20;
 const MAX_SHAPE: usize = 64 << 10;
 /// The longest name of an endpoint.
 const MAX_NAME: usize = 500;
+/// Flows whose polls are told of between two reports, of one instance.
+const MAX_POLLS: usize = 50;
 /// Fewer calls tell nothing, and wait for others.
 const FEWEST_CALLS: u64 = 5;
 
@@ -43,6 +45,8 @@ struct Seen {
     endpoints: HashMap<String, Shape>,
     /// SHA-256 of an access token that was refused.
     refused_token: Vec<u8>,
+    /// The last poll of each flow: its failure, or nothing.
+    polls: HashMap<String, Option<String>>,
 }
 
 /// The connectors of one environment, for who calls them.
@@ -66,6 +70,19 @@ impl Observer<'_> {
             seen.calls += 1;
             seen.failures += u64::from(ended == Ended::Failed);
         });
+    }
+
+    /// A poll of the flow of this name has ended; `failure` is what the other side did wrong, in words without secrets.
+    /// A failure is told at once.
+    pub fn polled(&self, instance: &str, flow_name: &str, failure: Option<&str>) {
+        self.observed.with(self.environment, instance, |seen, _| {
+            if seen.polls.len() < MAX_POLLS || seen.polls.contains_key(flow_name) {
+                seen.polls.insert(flow_name.to_owned(), failure.map(str::to_owned));
+            }
+        });
+        if failure.is_some() {
+            self.observed.urgent.notify_one();
+        }
     }
 
     /// An access token of an instance was refused before its end; `hash` is its SHA-256. It is told at once.
@@ -130,15 +147,22 @@ impl Seen {
             (0, 0)
         };
         let refused_token = std::mem::take(&mut self.refused_token);
-        (calls > 0 || !endpoints.is_empty() || !refused_token.is_empty()).then(|| wire::ObservedConnector {
+        let polls: Vec<_> = self.polls.drain().map(polled).collect();
+        let tells = calls > 0 || !endpoints.is_empty() || !refused_token.is_empty() || !polls.is_empty();
+        tells.then(|| wire::ObservedConnector {
             environment_id: connector.environment_id.clone(),
             instance_id: connector.instance_id.clone(),
             calls,
             failures,
             endpoints,
             refused_token,
+            polls,
         })
     }
+}
+
+fn polled((flow_name, failure): (String, Option<String>)) -> wire::ObservedPoll {
+    wire::ObservedPoll { flow_name, failure: failure.unwrap_or_default() }
 }
 
 fn told((endpoint, shape): (String, Shape)) -> Option<wire::ObservedEndpoint> {
@@ -168,6 +192,18 @@ mod tests {
         assert_eq!((told.instance_id.as_str(), told.calls, told.failures), ("ci_1", 5, 2));
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn polls_are_told_whatever_their_number_and_the_last_one_of_a_flow_counts() {
+        let (observed, environment) = (Observed::default(), EnvironmentId::from("env_1"));
+        let observer = Observer { observed: &observed, environment: &environment };
+        observer.polled("ci_1", "books", None);
+        observer.polled("ci_1", "books", Some("GET http://shop/books answered 500"));
+        let told = observed.take().unwrap().connectors.remove(0);
+        let failure = "GET http://shop/books answered 500".to_owned();
+        assert_eq!(told.polls, [wire::ObservedPoll { flow_name: "books".to_owned(), failure }]);
+        assert_eq!(observed.take(), None);
     }
 
     #[test]

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::observed::Observer;
 use crate::pipeline::Bounds;
 use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot};
-use cycle::{Cycle, Halt};
+use cycle::{Cycle, Halt, Outcome};
 use hold::Hold;
 use looks::{Looked, Looks};
 use place::Place;
@@ -184,11 +184,16 @@ impl Poller {
         let counts = metrics().flows.of(hold.flow_id.as_str());
         let mut next = due(poll, began_at, ended).max(ended);
         let (state, error) = match outcome {
-            Ok((state, taken)) => {
-                tracing::debug!(flow.id = %hold.flow_id, messages = taken, "polled");
-                counts.poll_succeeded();
+            Ok(Outcome { state, taken, complaint }) => {
                 metrics().poll_messages.inc_by(taken as u64);
-                (state, None)
+                if let Some(complaint) = &complaint {
+                    tracing::warn!(flow.id = %hold.flow_id, error = %complaint, "a poll failed");
+                    counts.poll_failed();
+                } else {
+                    tracing::debug!(flow.id = %hold.flow_id, messages = taken, "polled");
+                    counts.poll_succeeded();
+                }
+                (state, complaint)
             }
             // Any node goes on from the page that is not done.
             Err(Halt::Waits { until }) => return hold.give_back(log, until, None, None).await,
@@ -210,7 +215,7 @@ impl Poller {
         state: &State,
         mut progress: Progress,
         place: Place<'_>,
-    ) -> Result<(State, usize), Halt> {
+    ) -> Result<Outcome, Halt> {
         let agent = HeaderValue::from_str(&format!("kanat/{}", self.build));
         let agent = agent.unwrap_or(HeaderValue::from_static("kanat"));
         let name = &runnable.flow.plan().source_instance;
@@ -228,6 +233,9 @@ impl Poller {
         let (plans, spill) = (&self.plans, self.spill.as_path());
         let cycle = Cycle { log, plans, outbound, bounds, runnable, instance, poll, hold, requests, spill, observer };
         let done = cycle.run(state, progress, place).await;
+        if let (Ok(_), Some(instance)) = (&done, instance) {
+            observer.polled(instance.id(), &runnable.flow.plan().flow_name, None);
+        }
         if done.is_ok()
             && !poll.record_id.is_empty()
             && let Err(error) = log.forget_records(&hold.flow_id, Timestamp::now().before(REMEMBERED)).await

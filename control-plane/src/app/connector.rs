@@ -172,6 +172,7 @@ pub async fn update(
     instance.updated_at = Timestamp::now();
     connector_instance::update(change.db(), &mut instance).await?;
     if merged != stored {
+        health::config_changed(change.db(), id).await?;
         oauth::config_changed(change.db(), &instance, &merged).await?;
     }
     publish(&mut change, app, &instance, text).await?;

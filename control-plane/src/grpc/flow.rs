@@ -41,8 +41,10 @@ impl FlowService for Api {
         let found = flow::get(&self.app, &caller, &id).await.map_err(status::of)?;
         let standing = flow::polls(&self.app, &[&found.flow]).await.remove(&found.flow.id);
         let last_error = standing.as_ref().and_then(convert::last_error);
+        let paused = found.flow.status == kanat_model::flow::Status::Paused;
+        let poll = standing.map(|standing| convert::poll(standing, paused));
         let shown = convert::details(&self.app, found).map_err(status::of)?;
-        Ok(Response::new(wire::Flow { poll: standing.map(convert::poll), last_error, ..shown }))
+        Ok(Response::new(wire::Flow { poll, last_error, ..shown }))
     }
 
     async fn update_flow(&self, request: Request<wire::UpdateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
@@ -103,7 +105,7 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let traceparent = trace_context(&request);
         let wire::RunFlowRequest { id, payload } = request.into_inner();
-        let payload = convert::json_or_null(payload);
+        let payload = payload.map(|json| json.text);
         let started = flow::run(&self.app, &caller, &id.into(), payload, traceparent).await.map_err(status::of)?;
         Ok(Response::new(convert::started(started)))
     }

@@ -43,6 +43,9 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
         let reason = format!("{failures} of {calls} calls of flows failed");
         health::observe(&mut tx, &id, Observation::Traffic { calls, failures }, &reason).await?;
     }
+    for poll in seen.polls {
+        health::polled(&mut tx, &id, &poll.flow_name, Some(poll.failure).filter(|failure| !failure.is_empty())).await?;
+    }
     if !seen.refused_token.is_empty() {
         oauth::refused(app, &mut tx, &id, &seen.refused_token).await?;
     }

@@ -13,7 +13,7 @@ const BODY_LIMIT: usize = 16 << 10;
 
 /// Characters of a URL, and of an answer's body, that an error shows.
 const URL_CHARACTERS: usize = 2000;
-const BEGINNING_CHARACTERS: usize = 200;
+pub const BEGINNING_CHARACTERS: usize = 200;
 
 /// Returns `{method, url, headers, body}`.
 pub fn request(method: &Method, url: &Url, headers: &HeaderMap, body: &[u8], mask: &Mask) -> String {

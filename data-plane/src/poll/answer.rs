@@ -36,6 +36,21 @@ pub(super) struct Whole {
     pub sample: Option<Vec<u8>>,
 }
 
+/// Why an answer gives no further records.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// It did not come to its end.
+    Call(Error),
+    /// What came is not what is expected, in words without secrets.
+    Content(String),
+}
+
+impl From<String> for Broken {
+    fn from(message: String) -> Self {
+        Self::Content(message)
+    }
+}
+
 impl Answer {
     /// Errors when it is said to be longer than `most` bytes.
     pub fn new(stream: Stream, pass: Option<Pass>, poll: &Poll, most: usize) -> Result<Self, String> {
@@ -47,7 +62,7 @@ impl Answer {
     }
 
     /// The next records; `None` after the last.
-    pub async fn records(&mut self) -> Result<Option<Vec<Bytes>>, String> {
+    pub async fn records(&mut self) -> Result<Option<Vec<Bytes>>, Broken> {
         let (mut records, mut bytes) = (Vec::new(), 0);
         loop {
             while let Some(record) = self.next()? {
@@ -68,7 +83,7 @@ impl Answer {
                 }
                 Err(error) => {
                     self.give_back(Err(&error));
-                    return Err(error.to_string());
+                    return Err(Broken::Call(error));
                 }
             }
         }

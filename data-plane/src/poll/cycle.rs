@@ -9,14 +9,15 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::HeaderMap;
 use kanat_catalog::Instance;
-use kanat_engine::Resources;
+use kanat_engine::exchange::{self, Answered};
+use kanat_engine::{Mask, Resources};
 use kanat_message_log::{MessageLog, Settled};
 use kanat_model::Timestamp;
 use kanat_net::outbound::{self, Stream};
 use kanat_proto::plan::v1::Poll;
 use url::Url;
 
-use super::answer::Answer;
+use super::answer::{Answer, Broken};
 use super::gathered::Gathered;
 use super::hold::Hold;
 use super::page;
@@ -58,6 +59,15 @@ pub(super) struct Cycle<'a> {
     pub observer: Observer<'a>,
 }
 
+/// What a cycle leaves behind that came to its end.
+pub(super) struct Outcome {
+    pub state: State,
+    /// Number of messages that it made.
+    pub taken: usize,
+    /// What a person has to mend although every record was taken.
+    pub complaint: Option<String>,
+}
+
 /// Why a cycle ended before its last page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Halt {
@@ -72,19 +82,14 @@ pub(super) enum Halt {
 }
 
 impl Cycle<'_> {
-    /// Goes on from `progress` to the end. Gives the state that it leaves behind, and how many messages it made.
-    pub async fn run(
-        &self,
-        state: &State,
-        mut progress: Progress,
-        mut place: Place<'_>,
-    ) -> Result<(State, usize), Halt> {
+    /// Goes on from `progress` to the end.
+    pub async fn run(&self, state: &State, mut progress: Progress, mut place: Place<'_>) -> Result<Outcome, Halt> {
         let pagination = self.poll.pagination.as_ref();
         let most = pagination.map_or(1, |pagination| pagination.max_pages);
         // The first page has a link of its own, by which a later one may lead back to it.
         let mut asked = HashSet::from([self.url(&self.requests.first())?, self.url(&progress.next)?]);
         let mut repeats = Repeats::of(pagination);
-        let mut taken = 0;
+        let (mut taken, mut complaint) = (0, None);
         loop {
             let answer = self.ask(&progress.next, &mut place).await?;
             let (url, headers, mut answer) = answer;
@@ -98,7 +103,7 @@ impl Cycle<'_> {
                 now,
             };
             let mut gathered = Gathered::new(self.spill);
-            while let Some(records) = answer.records().await.inspect_err(|_| self.called(Ended::Failed))? {
+            while let Some(records) = answer.records().await.map_err(|broken| self.broken(&url, &broken))? {
                 repeats.see(&records);
                 gathered.push(records).await.map_err(|error| unkept(&error))?;
             }
@@ -106,8 +111,12 @@ impl Cycle<'_> {
             self.called(Ended::Well);
             self.observe(&url, whole.sample.as_deref());
             repeats.end_page()?;
-            let (count, messages) = self.take_in(&page, gathered).await?;
+            let (count, messages, identified) = self.take_in(&page, gathered).await?;
             taken += messages;
+            if count > 0 && identified == 0 && !self.poll.record_id.is_empty() {
+                let misses = || format!("record_id {:?} is in none of the {count} records", self.poll.record_id);
+                complaint.get_or_insert_with(misses);
+            }
             let next = page::next(pagination, &progress.next, whole.found, count, &headers, &url)?;
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;
@@ -130,20 +139,23 @@ impl Cycle<'_> {
         }
         let cursor = progress.cursor.or_else(|| state.cursor.clone());
         let last_success_at = Some(progress.began_at);
-        Ok((State { cursor, last_success_at, progress: None, ..state.clone() }, taken))
+        let state = State { cursor, last_success_at, progress: None, ..state.clone() };
+        Ok(Outcome { state, taken, complaint })
     }
 
-    /// Makes messages of a page that has come whole. Says how many records it has, and how many of them were new.
-    async fn take_in(&self, page: &Page<'_>, gathered: Gathered<'_>) -> Result<(usize, usize), Halt> {
+    /// Makes messages of a page that has come whole. Returns the number of its records, of new ones among them, and of
+    /// those that have an id.
+    async fn take_in(&self, page: &Page<'_>, gathered: Gathered<'_>) -> Result<(usize, usize, usize), Halt> {
         let mut whole = gathered.whole().await.map_err(|error| unkept(&error))?;
-        let (mut count, mut taken) = (0, 0);
+        let (mut count, mut taken, mut identified) = (0, 0, 0);
         loop {
             let records = whole.next().await.map_err(|error| unkept(&error))?;
             if records.is_empty() {
-                return Ok((count, taken));
+                return Ok((count, taken, identified));
             }
             let first = count;
             count += records.len();
+            identified += page.identified(&records);
             taken += page.take_in(self.log, first, records).await.map_err(|error| unstored(&error))?;
         }
     }
@@ -157,6 +169,52 @@ impl Cycle<'_> {
         if let (Some(instance), Some(body)) = (self.instance, body) {
             let endpoint = format!("{} {}", self.requests.method, url.path());
             self.observer.answered(instance.id(), &endpoint, body);
+        }
+    }
+
+    /// An answer that broke off, or is no list of records.
+    fn broken(&self, url: &Url, broken: &Broken) -> Halt {
+        self.called(Ended::Failed);
+        let message = match broken {
+            Broken::Call(error) => self.failure(url, error),
+            Broken::Content(message) => message.clone(),
+        };
+        self.failed(&message);
+        message.into()
+    }
+
+    /// `GET http://host/orders`, without secrets.
+    fn call(&self, url: &Url) -> String {
+        let bare = exchange::request(&self.requests.method, url, &HeaderMap::new(), b"", &self.mask());
+        exchange::method_and_url(&bare)
+    }
+
+    /// Why a call has no answer, in words without secrets.
+    fn failure(&self, url: &Url, error: &outbound::Error) -> String {
+        format!("{}: {}", self.call(url), self.mask().apply(&error.to_string()))
+    }
+
+    /// What an answer says that is none to take records from, with the beginning of its body.
+    async fn refusal(&self, url: &Url, mut answer: Stream) -> String {
+        let (mask, mut body) = (self.mask(), Vec::new());
+        let most = 4 * exchange::BEGINNING_CHARACTERS + mask.longest();
+        while body.len() < most
+            && let Ok(Some(chunk)) = answer.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        let answered = Answered { status: answer.status(), headers: answer.headers(), body: &body, truncated: false };
+        format!("{} answered {}", self.call(url), exchange::beginning(&answered, &mask))
+    }
+
+    fn mask(&self) -> Mask {
+        Mask::new(self.instance.into_iter().flat_map(Instance::secrets))
+    }
+
+    /// Tells that a poll of the connector failed by the other side's fault.
+    fn failed(&self, message: &str) {
+        if let Some(instance) = self.instance {
+            self.observer.polled(instance.id(), &self.runnable.flow.plan().flow_name, Some(message));
         }
     }
 
@@ -184,26 +242,39 @@ impl Cycle<'_> {
             let answer = self.outbound.open(request).await;
             let status = answer.as_ref().map(Stream::status);
             if let Ok(200..300) = status {
-                let answer = answer.map_err(|error| error.to_string())?;
+                let answer = answer.map_err(|error| self.failure(&url, &error))?;
                 let headers = answer.headers().clone();
                 return Ok((url, headers, Answer::new(answer, pass, self.poll, self.outbound.max_response())?));
             }
             if let Some(pass) = pass {
                 pass.judge(verdict(status));
             }
-            if let Some(ended) = ended(status) {
+            let ended = ended(status);
+            if let Some(ended) = ended {
                 self.called(ended);
             }
-            let response = answer.map_err(|error| error.to_string())?;
+            let response = match answer {
+                Ok(response) => response,
+                Err(error) => {
+                    let message = self.failure(&url, &error);
+                    if ended == Some(Ended::Failed) {
+                        self.failed(&message);
+                    }
+                    return Err(message.into());
+                }
+            };
             let (status, now) = (response.status(), Timestamp::now());
             let asked = retry_after::asked(status, response.headers(), now);
             // Its connection is not held while it is waited.
-            drop(response);
+            let message = self.refusal(&url, response).await;
             let wait = asked.or_else(|| (status == 429).then(|| Duration::from_secs(1 << tries.min(6))));
             if let Some(wait) = wait {
                 tries += 1;
                 if tries >= TRIES || wait > LONGEST_WAIT {
-                    let message = format!("the endpoint answered {status} {tries} times");
+                    if ended == Some(Ended::Failed) {
+                        self.failed(&message);
+                    }
+                    let message = format!("{message} (tried {tries} times)");
                     return Err(Halt::Failed { message, not_before: Some(now.after(wait)) });
                 }
                 place.without(tokio::time::sleep(wait)).await;
@@ -214,13 +285,17 @@ impl Cycle<'_> {
                     // The cycle goes on at once, with it.
                     Renewed::Token(_) => return Err(Halt::Waits { until: now }),
                     Renewed::Late => {
-                        let message = "the endpoint refused the access token, and no new one has come";
-                        return Err(message.to_owned().into());
+                        let message = format!("{message}; no new access token has come");
+                        self.failed(&message);
+                        return Err(message.into());
                     }
                     Renewed::Never => {}
                 }
             }
-            return Err(format!("the endpoint answered {status}").into());
+            if ended == Some(Ended::Failed) {
+                self.failed(&message);
+            }
+            return Err(message.into());
         }
     }
 

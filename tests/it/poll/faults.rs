@@ -245,3 +245,55 @@ async fn a_poll_that_fails_is_seen_in_the_list_of_flows_until_it_goes_well() {
     let well = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
     assert_eq!(well.get("lastError"), Some(&Value::Null));
 }
+
+#[tokio::test]
+async fn a_record_id_that_no_record_has_is_told_and_unchanged_records_come_once() {
+    let provider = Provider::start(8).await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.http_instance("shop", &provider.url()).await;
+    let poll = "    interval: 1s\n    record_id: isbm\n";
+    let (flow, _) = app.api.deployed(&polling("misspelt", "/offset", poll)).await;
+    assert_eq!(delivered(&target, "misspelt", 8).await, all(8));
+    until("three cycles", || async { (provider.asked().len() >= 4).then_some(()) }).await;
+    assert_eq!(messages(&app.api, &flow).await, 8);
+    let shown = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+    let complaint = "record_id \"isbm\" is in none of the 8 records";
+    assert_eq!(shown["poll"]["lastError"], complaint);
+    assert_eq!(shown["lastError"]["message"], complaint);
+}
+
+#[tokio::test]
+async fn a_poll_that_fails_names_its_call_and_the_instance_that_failed() {
+    let provider = Provider::scripted(8, |_, earlier| {
+        (earlier == 0).then(|| Reply::Answer(500, Vec::new(), "the shop is closed".to_owned()))
+    })
+    .await;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let instance = app.api.http_instance("shop", &provider.url()).await;
+    let (flow, _) = app.api.deployed(&polling("closed", "/offset", "    interval: 5s\n    record_id: id\n")).await;
+    let failure = format!("GET {}/offset answered 500: the shop is closed", provider.url());
+    assert_eq!(super::polled(&app.api, &flow).await["lastError"], failure);
+    let path = format!("/api/v1/connectors/instances/{instance}");
+    let becomes = |status: &'static str| {
+        let (api, path) = (&app.api, &path);
+        until(status, move || async move {
+            let found = api.get(path).await.expect(200);
+            (found["health"]["status"] == status).then_some(found)
+        })
+    };
+    let failing = becomes("failing").await;
+    assert_eq!(failing["lastError"]["message"], format!("poll of flow closed: {failure}"));
+    assert!(becomes("healthy").await["lastError"].is_null());
+    app.api.post(&format!("/api/v1/flows/{flow}/pause"), &serde_json::json!({})).await.expect(200);
+    let paused = app.api.get(&format!("/api/v1/flows/{flow}")).await.expect(200);
+    assert!(paused["poll"]["nextPollAt"].is_null(), "{paused}");
+    let config = serde_json::json!({ "config": { "base_url": "http://127.0.0.1:1" } });
+    app.api.put(&path, &config).await.expect(200);
+    assert_eq!(app.api.get(&path).await.expect(200)["health"]["status"], "unknown");
+    let run = format!("/api/v1/flows/{flow}/run");
+    let refused = app.api.post(&run, &serde_json::json!({})).await.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(refused[0]["field"], "payload");
+    app.api.post(&run, &serde_json::json!({ "payload": null })).await.expect(202);
+}

@@ -17,14 +17,27 @@ pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, rea
     if !observation.is_telling() {
         return Ok(());
     }
-    let now = Timestamp::now();
     let known = connector_health::get(db, id).await?;
     let before = known.as_ref().and_then(|known| Health::parse(&known.status)).unwrap_or_default();
     let after = before.after(observation);
     if after == Health::Unknown {
         return Ok(());
     }
-    let since = known.filter(|_| before == after).map_or(now, |known| known.since);
+    let since = known.map_or_else(Timestamp::now, |known| known.since);
+    put(db, id, before, after, since, reason).await
+}
+
+/// Writes a state down, and the change to it; `since` is when the state before began.
+async fn put(
+    db: &mut Db,
+    id: &InstanceId,
+    before: Health,
+    after: Health,
+    since: Timestamp,
+    reason: &str,
+) -> Result<(), Error> {
+    let now = Timestamp::now();
+    let since = if before == after { since } else { now };
     let health = ConnectorHealth {
         instance_id: id.clone(),
         status: after.as_str().to_owned(),
@@ -47,6 +60,36 @@ pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, rea
         tracing::info!(instance.id = %id, health.before = %before, health.after = %after, "a connector's health changed");
     }
     Ok(())
+}
+
+/// Takes up the last poll of a flow; `failure` is what the instance did wrong.
+///
+/// A poll that came to its end heals what a poll of the same flow has told, and nothing else: of two flows, one may fail
+/// at an instance that serves the other.
+pub async fn polled(db: &mut Db, id: &InstanceId, flow_name: &str, failure: Option<String>) -> Result<(), Error> {
+    let origin = format!("poll of flow {flow_name}: ");
+    if let Some(failure) = failure {
+        return observe(db, id, Observation::Failed, &format!("{origin}{failure}")).await;
+    }
+    let known = connector_health::get(db, id).await?;
+    let heals = known.is_none_or(|known| {
+        let ails = matches!(Health::parse(&known.status), Some(Health::Degraded | Health::Failing));
+        known.status == Health::Unknown.as_str() || ails && known.reason.starts_with(&origin)
+    });
+    if heals {
+        observe(db, id, Observation::Passed, &format!("{origin}it came to its end")).await?;
+    }
+    Ok(())
+}
+
+/// Forgets what was seen of an instance whose config is another one now.
+pub async fn config_changed(db: &mut Db, id: &InstanceId) -> Result<(), Error> {
+    let Some(known) = connector_health::get(db, id).await? else { return Ok(()) };
+    let before = Health::parse(&known.status).unwrap_or_default();
+    if before == Health::Unknown {
+        return Ok(());
+    }
+    put(db, id, before, Health::Unknown, known.since, "its config was changed").await
 }
 
 /// How an instance does, as far as it is known, and the changes of it, newest first.

@@ -4,20 +4,24 @@ use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
 use kanat_model::message::Trigger;
 use kanat_model::{Error, Timestamp};
+use kanat_proto::plan::v1::trigger::Kind;
 
 use super::start::{Start, Started, start};
 use super::{deploy, existing, test};
 use crate::app::{App, Caller};
 
-/// Takes `payload`, JSON text, as a message. A paused flow holds it.
+const NULL: &str = "null";
+
+/// Takes `payload`, JSON text, as a message. A paused flow holds it. A payload that is left out is null, except where the
+/// trigger is a poll: its messages are records, and null is none.
 pub async fn run(
     app: &App,
     caller: &Caller,
     id: &FlowId,
-    payload: String,
+    payload: Option<String>,
     traceparent: Option<String>,
 ) -> Result<Started, Error> {
-    test::check_json("payload", &payload)?;
+    test::check_json("payload", payload.as_deref().unwrap_or(NULL))?;
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     if flow.status == Status::Draft {
@@ -26,6 +30,12 @@ pub async fn run(
     let plan = deploy::deployed_plan(app, &mut tx, &flow.environment_id, id).await?;
     drop(tx);
     let plan = plan.ok_or_else(|| Error::not_found("flow", id.as_str()))?;
+    let polls = plan.trigger.as_ref().is_some_and(|trigger| matches!(trigger.kind, Some(Kind::Poll(_))));
+    if payload.is_none() && polls {
+        let message = "is missing: give the record to run, for the trigger of this flow is poll";
+        return Err(Error::field("payload", message));
+    }
+    let payload = payload.unwrap_or_else(|| NULL.to_owned());
     let at = Timestamp::now();
     start(app, Start { plan, payload, trigger: Trigger::Manual, at, dedupe: None, batch_id: None, traceparent }).await
 }

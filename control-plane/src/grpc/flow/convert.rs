@@ -86,12 +86,12 @@ pub fn last_error(standing: &PollStanding) -> Option<wire::LastError> {
     Some(wire::LastError { at: ended.at.to_string(), message: ended.error.clone()? })
 }
 
-/// How a flow's poll stands.
-pub fn poll(standing: PollStanding) -> wire::FlowPoll {
+/// How a flow's poll stands. One of a paused flow is not due.
+pub fn poll(standing: PollStanding, paused: bool) -> wire::FlowPoll {
     let (last_polled_at, last_error) =
         standing.ended.map_or((None, None), |ended| (Some(ended.at.to_string()), ended.error));
     // A schedule that is never due has no date.
-    let next_poll_at = (standing.due_at.as_millis() < i64::MAX).then(|| standing.due_at.to_string());
+    let next_poll_at = (!paused && standing.due_at.as_millis() < i64::MAX).then(|| standing.due_at.to_string());
     wire::FlowPoll { last_polled_at, last_error, next_poll_at }
 }
 
@@ -206,11 +206,6 @@ pub fn graph(graph: Graph, format: Option<&str>) -> Result<wire::FlowGraph, Erro
         edges: graph.edges.into_iter().map(edge).collect(),
         text,
     })
-}
-
-/// A payload that was left out is null.
-pub fn json_or_null(json: Option<wire::Json>) -> String {
-    json.map(|json| json.text).unwrap_or_else(|| "null".to_owned())
 }
 
 fn rejected(app: &App, id: &FlowId) -> Vec<wire::Rejection> {

@@ -15,9 +15,10 @@ use serde_json::value::RawValue;
 
 use super::confirm::{Consent, Decision};
 use super::{Page, Session, given, input};
+use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
-
 use crate::output::Json;
+
 /// What can be done with flows. A flow is named by its id or its name.
 #[derive(Subcommand)]
 pub enum Command {
@@ -65,7 +66,7 @@ pub enum Command {
     /// Start a deployed flow by hand.
     Run {
         flow: String,
-        /// JSON file with the payload; `-` is standard input [default: null].
+        /// JSON file with the payload; `-` is standard input [default: null; required where the trigger is poll].
         #[arg(long)]
         data: Option<String>,
     },
@@ -179,13 +180,21 @@ async fn change(session: &Session, flow: &str, verb: &str) -> Result<()> {
 /// A body whose payload goes through untouched; `json!` would make floats of long numbers.
 #[derive(Serialize)]
 struct Payload {
+    #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Box<RawValue>>,
 }
 
 async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let payload = data.map(input::json).transpose()?;
-    let answer = session.client.post(&format!("{path}/run"), &Payload { payload }).await?;
+    let given = payload.is_some();
+    let answer = session.client.post(&format!("{path}/run"), &Payload { payload }).await;
+    let answer = answer.map_err(|error| match error.downcast_ref::<Refusal>() {
+        Some(refusal) if !given && refusal.details.iter().any(|(field, _)| field == "payload") => {
+            error.context(format!("flow {flow} does not run without a payload: give it with --data FILE"))
+        }
+        Some(_) | None => error,
+    })?;
     let id = answer.text("messageId");
     session.print(&answer, |answer| format!("{} as {id}", answer.text("status")))?;
     session.hint(&format!("look at it with `kanat message show {id}`"));
