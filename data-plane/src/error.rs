@@ -67,6 +67,15 @@ impl Refusal {
         self
     }
 
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns what the caller is told.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     pub fn into_response(self, request_id: &str) -> Response<Body> {
         let mut text = Vec::with_capacity(160 + self.message.len());
         text.extend_from_slice(b"{\"error\":");

@@ -4,8 +4,10 @@ mod admission;
 mod body;
 pub(crate) mod payload;
 pub(crate) mod receive;
+mod refused;
 mod verify;
 pub(crate) mod webhook;
 
 pub(crate) use admission::{Admission, Room};
 pub(crate) use payload::payload;
+pub(crate) use refused::Refused;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::ingress::Admission;
+use crate::ingress::{Admission, Refused};
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
@@ -116,7 +116,15 @@ impl DataPlane {
         tasks.spawn(Arc::clone(&limiter).run(stop.clone()));
         pipeline.start();
         let admission = Admission::new(options.body_limit, options.memory);
-        let shared = Shared { plans, pipeline, admission, limiter, issuers, leaving: CancellationToken::new() };
+        let shared = Shared {
+            plans,
+            pipeline,
+            admission,
+            refused: Refused::default(),
+            limiter,
+            issuers,
+            leaving: CancellationToken::new(),
+        };
         Self { shared: Arc::new(shared), drain_requests, stop_polls, stop, tasks }
     }
 

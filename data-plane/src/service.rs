@@ -14,7 +14,7 @@ use kanat_net::{Body, request_id};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Refusal;
-use crate::ingress::{Admission, webhook};
+use crate::ingress::{Admission, Refused, webhook};
 use crate::limit::Limiter;
 use crate::pipeline::Pipeline;
 use crate::plans::Plans;
@@ -31,6 +31,7 @@ pub(crate) struct Shared {
     pub plans: Plans,
     pub pipeline: Arc<Pipeline>,
     pub admission: Admission,
+    pub refused: Refused,
     pub limiter: Arc<Limiter>,
     pub issuers: Issuers,
     /// Cancelled when the node serves on, but not for long.

@@ -1,5 +1,6 @@
 //! `/webhooks/receive/<token>`: finds the flow, proves the sender, and answers once the message is durable.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -21,7 +22,7 @@ use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
 use super::{payload, receive};
 use crate::error::Refusal;
 use crate::pipeline::{Accepted, Arrival};
-use crate::plans::Runnable;
+use crate::plans::{Flow, Runnable};
 use crate::service::Shared;
 use crate::trace_context;
 
@@ -31,8 +32,36 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let begun = Instant::now();
     let flow = find(shared, token)?;
+    let known = Arc::clone(&flow.flow);
+    take(shared, flow, request).await.inspect_err(|refusal| tell(shared, &known, refusal))
+}
+
+/// Tells the log of the service that a webhook was refused. Only the reason why a sender is not believed is told in its
+/// words: others may quote what was sent.
+fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
+    let status = refusal.status();
+    let reason = match status {
+        StatusCode::UNAUTHORIZED => refusal.message(),
+        StatusCode::BAD_REQUEST => "the request or its body cannot be read",
+        StatusCode::PAYLOAD_TOO_LARGE => "the body is too large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "the encoding of the body is not taken",
+        _ => return,
+    };
+    let Some(count) = shared.refused.count(&flow.id, status, tokio::time::Instant::now()) else { return };
+    let name = flow.plan().flow_name.as_str();
+    tracing::warn!(
+        flow.id = %flow.id, flow.name = name, status = status.as_u16(), count, "webhook refused: {reason}"
+    );
+}
+
+/// Answers a request to the webhook of a flow.
+async fn take<B>(shared: &Shared, flow: Runnable, request: Request<B>) -> Result<Response<Body>, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let begun = Instant::now();
     let webhook = webhook(&flow);
     let verify = webhook.and_then(|webhook| webhook.verify.as_ref());
     let (parts, incoming) = request.into_parts();
@@ -104,13 +133,10 @@ fn prove(
     let query = parts.uri.query().unwrap_or_default();
     let inbound = Inbound { headers: &parts.headers, query, body, now };
     verify::check(verify, &credentials(runnable, verify, now), &inbound)
-        .map_err(|unproved| unauthenticated(runnable, verify, &unproved))
+        .map_err(|unproved| unauthenticated(verify, &unproved))
 }
 
-fn unauthenticated(runnable: &Runnable, verify: &Verify, unproved: &Unproved) -> Refusal {
-    if matches!(unproved, Unproved::Unconfigured | Unproved::UnknownScheme) {
-        tracing::warn!(flow.id = %runnable.flow.id, "webhook refused: {unproved}");
-    }
+fn unauthenticated(verify: &Verify, unproved: &Unproved) -> Refusal {
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, unproved.to_string());
     if verify.scheme == "basic" {
         refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"webhook\""))
@@ -124,7 +150,7 @@ fn challenge(runnable: &Runnable, verify: Option<&Verify>, parts: &Parts) -> Res
     let credentials = credentials(runnable, verify, Timestamp::now());
     verify::challenge(&credentials, parts.uri.query().unwrap_or_default())
         .map(text)
-        .map_err(|unproved| unauthenticated(runnable, verify, &unproved))
+        .map_err(|unproved| unauthenticated(verify, &unproved))
 }
 
 /// Everything of the message that is known before it is stored.

@@ -42,7 +42,12 @@ async fn a_bad_signature_is_401_and_a_good_one_202() {
     let signed = sender.with_header("x-sig", &format!("sha256={}", signature("s3cret-of-the-shop", body)));
     signed.raw("POST", &url, "application/json", body).await.expect(202);
     target.arrivals(1).await;
-    assert!(!app.log().contains("s3cret-of-the-shop"));
+    let log = app.log();
+    assert!(!log.contains("s3cret-of-the-shop"));
+    let told: Vec<_> = log.lines().filter(|line| line.contains("webhook refused")).collect();
+    assert_eq!(told.len(), 1, "one line a minute: {told:?}");
+    assert!(told[0].contains("the signature or secret is wrong"), "{}", told[0]);
+    assert!(told[0].contains(&id), "{}", told[0]);
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! Webhooks that were refused, as the log of the service tells them: one line a flow and status in a minute, with their
+//! number. Payloads, keys and headers are never told.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use kanat_model::id::FlowId;
+use tokio::time::Instant;
+
+/// Time between two lines on one flow and status.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Number of flows and statuses that are remembered. Beyond it, the one that was told first is forgotten.
+const MAX_KINDS: usize = 512;
+
+/// What was refused lately.
+#[derive(Default)]
+pub(crate) struct Refused {
+    kinds: Mutex<HashMap<(FlowId, StatusCode), Told>>,
+}
+
+/// The last line on a flow and status.
+struct Told {
+    at: Instant,
+    /// Number of refusals since then.
+    since: u64,
+}
+
+impl Refused {
+    /// Counts a refusal; returns the number of refusals that a line is due for.
+    pub fn count(&self, flow: &FlowId, status: StatusCode, now: Instant) -> Option<u64> {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = (flow.clone(), status);
+        if let Some(told) = kinds.get_mut(&kind) {
+            told.since += 1;
+            if now.saturating_duration_since(told.at) < PAUSE {
+                return None;
+            }
+            told.at = now;
+            return Some(std::mem::take(&mut told.since));
+        }
+        if kinds.len() >= MAX_KINDS
+            && let Some(first) = kinds.iter().min_by_key(|(_, told)| told.at).map(|(kind, _)| kind.clone())
+        {
+            kinds.remove(&first);
+        }
+        kinds.insert(kind, Told { at: now, since: 0 });
+        Some(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_due_once_a_minute_for_each_flow_and_status() {
+        let refused = Refused::default();
+        let begun = Instant::now();
+        let (one, other) = (FlowId::from("flw_1"), FlowId::from("flw_2"));
+        let count = |flow, status, seconds| refused.count(flow, status, begun + Duration::from_secs(seconds));
+        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 0), Some(1));
+        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 1), None);
+        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 59), None);
+        assert_eq!(count(&one, StatusCode::BAD_REQUEST, 2), Some(1));
+        assert_eq!(count(&other, StatusCode::UNAUTHORIZED, 3), Some(1));
+        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 60), Some(3));
+        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 61), None);
+    }
+
+    #[test]
+    fn it_remembers_a_bounded_number_of_flows() {
+        let refused = Refused::default();
+        let begun = Instant::now();
+        for n in 0..=MAX_KINDS {
+            let at = begun + Duration::from_millis(n as u64);
+            assert_eq!(refused.count(&FlowId::new(format!("flw_{n}")), StatusCode::UNAUTHORIZED, at), Some(1));
+        }
+        let later = begun + Duration::from_secs(1);
+        assert_eq!(refused.count(&FlowId::from("flw_1"), StatusCode::UNAUTHORIZED, later), None);
+        assert_eq!(refused.count(&FlowId::from("flw_0"), StatusCode::UNAUTHORIZED, later), Some(1), "forgotten");
+    }
+}
