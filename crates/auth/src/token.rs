@@ -8,7 +8,7 @@ pub fn random_token() -> String {
     URL_SAFE_NO_PAD.encode(random_bytes::<32>())
 }
 
-/// Whether a byte is of the alphabet of [`random_token`]: letters, digits, `-` and `_`.
+/// Returns whether a byte is of the alphabet of [`random_token`]: letters, digits, `-` and `_`.
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }

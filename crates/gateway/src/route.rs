@@ -24,7 +24,7 @@ pub(crate) struct Rpc {
     pub uri: Uri,
     pub input: MessageDescriptor,
     pub output: MessageDescriptor,
-    /// Those of all messages.
+    /// Fields of all messages that are null where they are absent.
     pub nullable: Arc<NullableFields>,
     pub streams: bool,
     pub rest: Rest,

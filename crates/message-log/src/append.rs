@@ -77,6 +77,12 @@ pub enum Appended {
 }
 
 impl NewMessage {
+    /// Returns the lease of the first holder. Its token is the first event of the message, which is its place in the log.
+    pub(crate) fn first_lease(&self, owner: &BootId, seq: i64) -> Lease {
+        let ordered = self.ordering_key.is_some();
+        Lease { message_id: self.id.clone(), seq, owner: owner.clone(), token: seq, ordered }
+    }
+
     /// The bytes that the log has to keep, about.
     pub fn size_bytes(&self) -> usize {
         self.raw_body.len() + self.payload.as_ref().map_or(0, Bytes::len) + self.request.len()

@@ -85,7 +85,7 @@ fn known_names() -> Vec<String> {
     names
 }
 
-/// Whether a container platform sets the variable, as Kubernetes does in each container for every
+/// Returns whether a container platform sets the variable, as Kubernetes does in each container for every
 /// service of the namespace: those of a service `kanat` or `kanat-control-plane` begin with the
 /// prefix. `name` is without the prefix.
 fn is_of_a_platform(name: &str, value: &str) -> bool {

@@ -11,7 +11,7 @@ use sqlx::Row;
 use super::text::{optional, text};
 use super::transaction::Transaction;
 use super::witness::Witness;
-use crate::{Appended, Dedupe, Lease, NewMessage, Place};
+use crate::{Appended, Dedupe, NewMessage, Place};
 
 pub(super) const FIND_DUPLICATES: &str = "
 SELECT v.number, d.message_id
@@ -244,21 +244,11 @@ impl<'m> Fresh<'m> {
     fn appended(&self) -> Appended {
         match self.leased_to() {
             // The token of the first holder is the first event of the message.
-            Some(owner) => Appended::Leased(self.lease(owner)),
+            Some(owner) => Appended::Leased(self.message.first_lease(owner, self.seq)),
             None => match &self.message.place {
-                Place::Awaited(owner) => Appended::Awaited(self.lease(owner)),
+                Place::Awaited(owner) => Appended::Awaited(self.message.first_lease(owner, self.seq)),
                 Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
             },
-        }
-    }
-
-    fn lease(&self, owner: &BootId) -> Lease {
-        Lease {
-            message_id: self.message.id.clone(),
-            seq: self.seq,
-            owner: owner.clone(),
-            token: self.seq,
-            ordered: self.message.ordering_key.is_some(),
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Context {
     pub shared: Arc<Shared>,
     pub closing: CancellationToken,
     pub doubts: mpsc::UnboundedSender<Doubt>,
-    /// What gives back leases whose takers went away before they got them.
+    /// Changes that give back leases whose takers went away before they got them.
     pub abandoned: mpsc::UnboundedSender<operation::Change>,
 }
 

@@ -1,11 +1,11 @@
 //! New messages.
 
-use kanat_model::id::{BootId, MessageId};
+use kanat_model::id::MessageId;
 use kanat_model::message::Status;
 use rusqlite::{OptionalExtension, params};
 
 use super::transaction::Transaction;
-use crate::{Appended, Lease, NewMessage, Place};
+use crate::{Appended, NewMessage, Place};
 
 pub(super) const FIND_DUPLICATE: &str =
     "SELECT message_id FROM dedupe WHERE flow_id = ? AND key = ? AND expires_at > ?";
@@ -128,19 +128,11 @@ impl Fresh<'_> {
 
     fn appended(&self) -> Appended {
         match &self.message.place {
-            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => Appended::Leased(self.lease(owner)),
-            Place::Awaited(owner) => Appended::Awaited(self.lease(owner)),
+            Place::Leased(owner) | Place::Awaited(owner) if !self.behind => {
+                Appended::Leased(self.message.first_lease(owner, self.seq))
+            }
+            Place::Awaited(owner) => Appended::Awaited(self.message.first_lease(owner, self.seq)),
             Place::Leased(_) | Place::Queued | Place::Held => Appended::Waiting,
-        }
-    }
-
-    fn lease(&self, owner: &BootId) -> Lease {
-        Lease {
-            message_id: self.message.id.clone(),
-            seq: self.seq,
-            owner: owner.clone(),
-            token: self.seq,
-            ordered: self.message.ordering_key.is_some(),
         }
     }
 }
