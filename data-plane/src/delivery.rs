@@ -122,7 +122,7 @@ pub(crate) fn broken(work: &Work) -> Attempt {
     Attempt { answered, ..trace::end(trace, Outcome::DeadLetter, None, Some(failure)) }
 }
 
-/// What is said of a message whose caller did not want to wait any longer.
+/// Reason of the end of a message whose caller did not want to wait any longer.
 pub(crate) const LATE: &str = "the deadline of the API was over before there was an answer";
 
 /// The end of a message that nobody waits for any more.

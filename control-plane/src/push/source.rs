@@ -34,7 +34,7 @@ pub struct Environment {
 pub struct Read {
     /// The new set; none when nothing changed.
     pub set: Option<Arc<Set>>,
-    /// Whether what nodes refused before may run now: something other than a flow came or changed,
+    /// Nodes may run now what they refused before: something other than a flow came or changed,
     /// which a flow may have lacked, or a resource was published again as it was.
     pub refused_may_run: bool,
 }

@@ -101,7 +101,9 @@ impl Problem {
     pub(crate) fn respond(self, request_id: &str) -> Response<Body> {
         if self.status.is_client_error() {
             let status = self.status.as_u16();
-            tracing::debug!(request.id = request_id, http.status = status, cause = self.message, "a call was refused");
+            let code = code_name(self.code);
+            // Without the message, which may quote what was sent.
+            tracing::debug!(request.id = request_id, http.status = status, code, "a call was refused");
         }
         let mut response = Response::new(body::full(self.body(request_id)));
         *response.status_mut() = self.status;

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Number of flows and statuses that are remembered. Beyond it, the one that was told first is forgotten.
 const MAX_KINDS: usize = 512;
 
-/// What was refused lately.
+/// Counts of refused webhooks by flow and status.
 #[derive(Default)]
 pub(crate) struct Refused {
     kinds: Mutex<HashMap<(FlowId, StatusCode), Told>>,

@@ -38,7 +38,7 @@ pub(crate) enum Accepted {
     Duplicate(MessageId),
 }
 
-/// What became of a message that was stored; it is durable.
+/// State of a message that was stored and is durable.
 pub(crate) enum Begun {
     Runs,
     /// The message waits in the log; with a turn where a caller waits for it.

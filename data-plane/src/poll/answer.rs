@@ -41,7 +41,7 @@ pub(super) struct Whole {
 pub(super) enum Broken {
     /// It did not come to its end.
     Call(Error),
-    /// What came is not what is expected, in words without secrets.
+    /// An answer that is not as expected, in words without secrets.
     Content(String),
 }
 

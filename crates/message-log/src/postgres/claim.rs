@@ -108,7 +108,7 @@ ORDER BY m.seq LIMIT $5
 FOR UPDATE SKIP LOCKED"
 );
 
-/// What one owner, or nobody, has of one flow.
+/// Messages of one flow that one owner, or nobody, has.
 pub(super) const CANDIDATES: &str = concat!(
     "SELECT ",
     claimed_columns!(),

@@ -89,7 +89,7 @@ WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.owner = ? AND m.status = '
 ORDER BY m.seq LIMIT ?"
 );
 
-/// What one owner, or nobody, has of one flow.
+/// Messages of one flow that one owner, or nobody, has.
 pub(super) const CANDIDATES: &str = concat!(
     "SELECT ",
     claimed_columns!(),

@@ -112,7 +112,7 @@ fn output(answer: &Json) -> String {
     answer.at("output").map(|output| output.pretty() + "\n").unwrap_or_default()
 }
 
-/// What else the test found: the errors, and the calls that a run would make.
+/// Findings beside the output: the errors, and the calls that a run would make.
 fn calls(answer: &Json) -> String {
     let mut out = String::new();
     for error in answer.list("errors") {
