@@ -1,5 +1,5 @@
 //! From the records of a page to messages. A record that was taken in before and is unchanged is passed over; one that is
-//! taken in again after a crash is known by its key. A record without its id is known by its content.
+//! taken in again after a crash is known by its key.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Page<'_> {
     /// says how many there are.
     pub async fn take_in(&self, log: &dyn MessageLog, first: usize, records: Vec<Bytes>) -> Result<usize, Error> {
         let flow = &self.runnable.flow.id;
-        let ids: Vec<Option<String>> = records.iter().map(|record| self.known_by(record)).collect();
+        let ids: Vec<Option<String>> = records.iter().map(|record| self.id(record)).collect();
         let known: Vec<String> = ids.iter().flatten().cloned().collect();
         let mut seen: HashMap<String, SeenRecord> = HashMap::new();
         if !known.is_empty() {
@@ -89,12 +89,6 @@ impl Page<'_> {
     /// Returns the number of records that have an id.
     pub fn identified(&self, records: &[Bytes]) -> usize {
         records.iter().filter(|record| self.id(record).is_some()).count()
-    }
-
-    /// What a record is known by in later cycles; `None` where the flow names no id.
-    fn known_by(&self, record: &[u8]) -> Option<String> {
-        let content = || format!("content:{}", hex::encode(Sha256::digest(record)));
-        (!self.record_id.is_empty()).then(|| self.id(record).unwrap_or_else(content))
     }
 
     fn id(&self, record: &[u8]) -> Option<String> {
