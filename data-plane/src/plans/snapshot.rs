@@ -22,6 +22,8 @@ pub struct Snapshot {
     hosts: Arc<Hosts>,
     /// The environments that the node is to serve; nothing is known of them before the first contact.
     expected: Option<Vec<EnvironmentId>>,
+    /// Whether every environment that was to be served has been here once.
+    has_started: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -91,7 +93,9 @@ impl Snapshot {
     /// The snapshot for a node that is to serve these environments.
     #[must_use]
     pub(super) fn expecting(&self, environments: Vec<EnvironmentId>) -> Self {
-        Self { expected: Some(environments), ..self.clone() }
+        let mut next = Self { expected: Some(environments), ..self.clone() };
+        next.start();
+        next
     }
 
     /// The snapshot with `environment` in the place of its former self, of which these flows changed.
@@ -103,6 +107,7 @@ impl Snapshot {
         if former.is_none_or(|former| former.host != host) {
             next.find_hosts();
         }
+        next.start();
         next.change(changes);
         next
     }
@@ -113,15 +118,25 @@ impl Snapshot {
         let mut next = self.clone();
         next.environments.remove(id);
         next.find_hosts();
+        next.start();
         let gone = self.flows().filter(|flow| flow.environment_id == *id);
         let gone: Vec<_> = gone.map(|flow| FlowChange { before: Some(Arc::clone(flow)), after: None }).collect();
         next.change(&gone);
         next
     }
 
+    /// Notes that every environment is here, if it is. A later one does not change that: calls are
+    /// not refused because an environment is being made.
+    fn start(&mut self) {
+        if !self.has_started && self.is_complete() {
+            self.has_started = true;
+            self.find_hosts();
+        }
+    }
+
     fn find_hosts(&mut self) {
         let hosts = self.environments.values().map(|environment| (&environment.id, environment.host.as_deref()));
-        self.hosts = Arc::new(Hosts::new(hosts));
+        self.hosts = Arc::new(Hosts::new(hosts, self.has_started));
     }
 
     fn change(&mut self, changes: &[FlowChange]) {

@@ -17,12 +17,12 @@ use kanat_message_log::MessageLog;
 use kanat_message_log::sqlite::{self, SqliteLog};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, EnvironmentId, FlowId, NodeId};
-use kanat_plan_stream::Hash;
+use kanat_plan_stream::{Hash, Kind};
 use kanat_proto::node::v1::control_message::Kind as Out;
 use kanat_proto::node::v1::node_message::Kind as In;
 use kanat_proto::node::v1::{Drain, Load, Resource};
-use kanat_proto::plan::v1::FlowPlan;
 use kanat_proto::plan::v1::trigger::Kind as Trigger;
+use kanat_proto::plan::v1::{EnvironmentSettings, FlowPlan};
 use prost::Message;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -129,6 +129,43 @@ async fn plans_are_not_loaded_before_every_environment_is_there() {
     assert!(node.plans.loaded());
     drop(stream);
     node.stop().await;
+}
+
+#[tokio::test]
+async fn no_environment_takes_the_calls_to_one_that_has_not_come_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut control = Control::new(&["env_1", "env_2"]);
+    let node = Node::start(&control, folder.path()).await;
+    let mut stream = control.stream().await;
+    let found =
+        |node: &Node, host| node.plans.load().of_host(host).map(|environment| environment.id.as_str().to_owned());
+    let first = [settings("env_1", "")];
+    stream.snapshot("env_1", 1, &first).await;
+    stream.acked(1, &first).await;
+    assert_eq!(found(&node, "two.example.com"), None);
+    assert_eq!(found(&node, "127.0.0.1:8080").as_deref(), Some("env_1"));
+
+    let second = [settings("env_2", "https://two.example.com")];
+    stream.snapshot("env_2", 1, &second).await;
+    stream.acked(1, &second).await;
+    assert_eq!(found(&node, "two.example.com").as_deref(), Some("env_2"));
+    let second = [settings("env_2", "")];
+    stream.snapshot("env_2", 2, &second).await;
+    stream.acked(2, &second).await;
+    assert_eq!(found(&node, "two.example.com").as_deref(), Some("env_1"), "no environment has a base URL any more");
+    drop(stream);
+    node.stop().await;
+}
+
+/// The settings of an environment, of which `env_1` is the default one.
+fn settings(id: &str, base_url: &str) -> Resource {
+    let settings = EnvironmentSettings {
+        id: id.to_owned(),
+        base_url: base_url.to_owned(),
+        is_default: id == "env_1",
+        ..EnvironmentSettings::default()
+    };
+    control::resource(Kind::Environment, id, &settings)
 }
 
 #[tokio::test]

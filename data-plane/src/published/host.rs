@@ -51,21 +51,26 @@ pub(crate) struct Hosts {
     default: Option<EnvironmentId>,
     /// Host names of the service itself.
     public: HashSet<Box<str>>,
+    /// Whether a host that is not among these may be another environment's.
+    is_told_apart: bool,
 }
 
 impl Hosts {
-    /// Of environments in the order of their ids, with what each says. The only one is the default one, whatever it says. Of
-    /// several, a default one that has an address takes the requests to that address alone.
-    pub fn new<'a>(environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>) -> Self {
+    /// Of environments in the order of their ids, with what each says; `are_all` tells whether there may be others of which the
+    /// node has not heard yet. The only one is the default one, whatever it says. Of several, a default one that has an address
+    /// takes the requests to that address alone.
+    pub fn new<'a>(environments: impl Iterator<Item = (&'a EnvironmentId, Option<&'a Host>)>, are_all: bool) -> Self {
         let environments: Vec<_> = environments.collect();
-        let named =
-            environments.iter().filter_map(|(id, host)| Some((host.as_ref()?.authority.clone()?, (*id).clone())));
+        let named = environments.iter();
+        let named = named.filter_map(|(id, host)| Some((host.as_ref()?.authority.clone()?, (*id).clone())));
+        let named: HashMap<_, _> = named.collect();
         let default = match environments.as_slice() {
-            [(only, _)] => Some(*only),
+            [(only, _)] if are_all => Some(*only),
             several => several.iter().find(|(_, host)| host.is_some_and(Host::takes_the_rest)).map(|(id, _)| *id),
         };
         let public = environments.iter().filter_map(|(_, host)| host.as_ref()?.public_host.clone());
-        Self { default: default.cloned(), named: named.collect(), public: public.collect() }
+        let is_told_apart = !are_all || !named.is_empty();
+        Self { default: default.cloned(), named, public: public.collect(), is_told_apart }
     }
 
     /// Returns the environment of a request to `host`, which may have a port. Where environments
@@ -73,7 +78,7 @@ impl Hosts {
     /// node does not know yet: it is not taken for the default one, unless it cannot be the host of
     /// an environment.
     pub fn find(&self, host: &str) -> Option<&EnvironmentId> {
-        if self.named.is_empty() {
+        if !self.is_told_apart {
             return self.default.as_ref();
         }
         let host = host.to_ascii_lowercase();
@@ -126,7 +131,7 @@ mod tests {
         let (first, second, third) =
             (host("https://API.example.com", false), host("", true), host("http://t:81/x/", false));
         let all = [(&one, Some(&first)), (&two, Some(&second)), (&three, Some(&third))];
-        let hosts = Hosts::new(all.into_iter());
+        let hosts = Hosts::new(all.into_iter(), true);
         for (asked, expected) in [
             ("api.example.com", &one),
             ("API.example.com:443", &one),
@@ -156,7 +161,7 @@ mod tests {
         let two = EnvironmentId::new("env_2");
         let first = host("https://api.example.com", false);
         let second = host("", true);
-        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter());
+        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter(), true);
         for asked in ["qa.example.com", "api.example.com:8443", "hooks.example.com.evil.example", "1.2.3.4.example:80"]
         {
             assert_eq!(hosts.find(asked), None, "{asked}");
@@ -169,7 +174,7 @@ mod tests {
         let two = EnvironmentId::new("env_2");
         let first = host("", false);
         let second = host("", true);
-        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter());
+        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter(), true);
         assert_eq!(hosts.find("api.example.com"), Some(&two));
     }
 
@@ -177,7 +182,7 @@ mod tests {
     fn an_unknown_host_is_nobodys_where_the_default_environment_has_an_address() {
         let (one, two) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"));
         let (first, second) = (host("https://api.example.com", true), host("", false));
-        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter());
+        let hosts = Hosts::new([(&one, Some(&first)), (&two, Some(&second))].into_iter(), true);
         assert_eq!(hosts.find("api.example.com"), Some(&one));
         assert_eq!(hosts.find("qa.example.com"), None);
     }
@@ -186,18 +191,30 @@ mod tests {
     fn the_only_environment_takes_all() {
         let only = EnvironmentId::new("env_1");
         let found = |hosts: &Hosts, asked| hosts.find(asked).cloned();
-        assert_eq!(found(&Hosts::new([(&only, None)].into_iter()), "x.example"), Some(only.clone()));
-        assert_eq!(found(&Hosts::new([(&only, None), (&only, None)].into_iter()), "x.example"), None);
+        assert_eq!(found(&Hosts::new([(&only, None)].into_iter(), true), "x.example"), Some(only.clone()));
+        assert_eq!(found(&Hosts::new([(&only, None), (&only, None)].into_iter(), true), "x.example"), None);
     }
 
     #[test]
     fn the_only_environment_takes_its_own_host_and_those_of_the_service() {
         let only = EnvironmentId::new("env_1");
         let own = host("https://api.example.com", false);
-        let hosts = Hosts::new([(&only, Some(&own))].into_iter());
+        let hosts = Hosts::new([(&only, Some(&own))].into_iter(), true);
         assert_eq!(hosts.find("api.example.com"), Some(&only));
         assert_eq!(hosts.find("10.0.0.7"), Some(&only));
         assert_eq!(hosts.find("qa.example.com"), None);
+    }
+
+    #[test]
+    fn a_host_may_be_that_of_an_environment_of_which_the_node_has_not_heard() {
+        let (one, two) = (EnvironmentId::new("env_1"), EnvironmentId::new("env_2"));
+        let (first, second) = (host("", true), host("", false));
+        let hosts = Hosts::new([(&one, Some(&first))].into_iter(), false);
+        assert_eq!(hosts.find("10.0.0.7"), Some(&one));
+        assert_eq!(hosts.find("hooks.example.com"), Some(&one));
+        assert_eq!(hosts.find("api.example.com"), None);
+        let hosts = Hosts::new([(&two, Some(&second))].into_iter(), false);
+        assert_eq!(hosts.find("10.0.0.7"), None, "it is not the default environment because it came first");
     }
 
     #[test]
