@@ -22,14 +22,15 @@ use crate::process::folder::Folder;
 use crate::process::page::Page;
 use crate::process::waiting::Doors;
 use crate::process::{self, Process, Stop, database, listener};
+use crate::settings::Given;
 use crate::settings::control_plane::{Flags, Settings};
 use router::Router;
 
 /// Runs until SIGTERM or SIGINT, then ends what is open.
-pub async fn run(flags: Flags) -> Result<()> {
+pub async fn run(flags: Flags, given: Given) -> Result<()> {
     let (print_config, write_plan_file) = (flags.process.print_config, flags.write_plan_file.clone());
     let drain_node = flags.drain_node.clone();
-    let settings = flags.resolve()?;
+    let settings = flags.resolve(given)?;
     if print_config {
         return output::line(&settings.print()?);
     }

@@ -22,15 +22,16 @@ use crate::output;
 use crate::process::folder::Folder;
 use crate::process::waiting::Doors;
 use crate::process::{self, Process, Stop, database, identity, listener};
+use crate::settings::Given;
 use crate::settings::data_plane::{Flags, Settings};
 
 /// A node that has no plans by then listens all the same, and answers 503 until it has.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs until SIGTERM, SIGINT or a control plane's wish, then drains.
-pub async fn run(flags: Flags) -> Result<()> {
+pub async fn run(flags: Flags, given: Given) -> Result<()> {
     let print_config = flags.process.print_config;
-    let settings = flags.resolve()?;
+    let settings = flags.resolve(given)?;
     if print_config {
         return output::line(&settings.print()?);
     }

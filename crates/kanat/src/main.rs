@@ -17,8 +17,6 @@ mod up;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -29,22 +27,28 @@ fn main() -> ExitCode {
         return kanat_script::worker::main(arguments);
     }
     commands::answer_shell();
-    let cli = cli::Cli::parse();
+    let (cli, given) = settings::Given::read();
     if cli.command.serves() {
         allocator::give_back_soon();
     }
-    exit::report(run(cli))
+    exit::report(run(cli, given))
 }
 
-fn run(cli: cli::Cli) -> anyhow::Result<()> {
+fn run(cli: cli::Cli, given: settings::Given) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         match cli.command {
-            cli::Command::Up(flags) => up::run(flags).await,
-            cli::Command::ControlPlane(flags) => control_plane::run(flags).await,
-            cli::Command::DataPlane(flags) => data_plane::run(flags).await,
-            cli::Command::Demo(flags) => demo::run(flags).await,
-            cli::Command::Client(command) => commands::run(cli.connection, cli.output, command).await,
+            cli::Command::Up(flags) => up::run(flags, given).await,
+            cli::Command::ControlPlane(flags) => control_plane::run(flags, given).await,
+            cli::Command::DataPlane(flags) => data_plane::run(flags, given).await,
+            cli::Command::Demo(flags) => {
+                given.check()?;
+                demo::run(flags).await
+            }
+            cli::Command::Client(command) => {
+                given.check()?;
+                commands::run(cli.connection, cli.output, command).await
+            }
         }
     });
     // What still blocks a thread (a read of standard input, a slow name lookup) must not keep the process.

@@ -8,6 +8,7 @@ pub mod data_plane;
 pub mod demo;
 pub mod environment;
 mod file;
+mod given;
 pub mod node;
 pub mod pools;
 pub mod process;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use crate::exit::usage;
+pub use given::Given;
 
 /// What is printed in the place of a secret.
 const MASK: &str = "********";
@@ -35,11 +37,16 @@ use or;
 #[derive(Default)]
 struct Problems {
     texts: Vec<String>,
-    /// The settings that the file gives and that nothing overrides, with their places, as in `kanat.toml:3`.
-    places: BTreeMap<String, String>,
+    /// Settings with what they come from, as in `KANAT_LISTEN`, `--listen` and `kanat.toml:3: listen`.
+    names: BTreeMap<String, String>,
 }
 
 impl Problems {
+    /// Returns the faults of what is given, the file left aside.
+    fn of(given: &Given) -> Self {
+        Self { texts: given.faults.clone(), names: BTreeMap::new() }
+    }
+
     /// Returns the value, or its default after a problem was added under the name of the setting.
     fn take<T: Default, E: std::fmt::Display>(&mut self, setting: &str, value: Result<T, E>) -> T {
         value.unwrap_or_else(|problem| {
@@ -48,10 +55,10 @@ impl Problems {
         })
     }
 
-    /// Adds a problem of a setting, with its place in the file when its value comes from there.
+    /// Adds a problem of a setting, under the name of what its value comes from.
     fn add(&mut self, setting: &str, problem: impl std::fmt::Display) {
-        let place = self.places.get(setting).map(|place| format!("{place}: ")).unwrap_or_default();
-        self.texts.push(format!("{place}{setting}: {problem}"));
+        let name = self.names.get(setting).map_or(setting, String::as_str);
+        self.texts.push(format!("{name}: {problem}"));
     }
 
     fn finish(self) -> Result<()> {

@@ -10,9 +10,9 @@ use crate::{output, settings};
 use whole::Whole;
 
 /// Runs until SIGTERM or SIGINT, then drains.
-pub async fn run(flags: settings::up::Flags) -> Result<()> {
+pub async fn run(flags: settings::up::Flags, given: settings::Given) -> Result<()> {
     let print_config = flags.process.print_config;
-    let settings = flags.resolve()?;
+    let settings = flags.resolve(given)?;
     if print_config {
         return output::line(&settings.print()?);
     }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::value::Database;
-use super::{Problems, control, environment, file, process};
+use super::{Given, Problems, control, environment, file, process};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -37,10 +37,10 @@ pub struct Settings {
 
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
-    pub fn resolve(self) -> Result<Settings> {
-        let mut problems = Problems::default();
+    pub fn resolve(self, given: Given) -> Result<Settings> {
+        let mut problems = Problems::of(&given);
         environment::check(&mut problems);
-        let file: Self = file::read(&self, self.process.config.as_deref(), &mut problems)?;
+        let file: Self = file::read(given, self.process.config.as_deref(), &mut problems)?;
         let (process, control) = (self.process.or(file.process), self.control.or(file.control));
         Self { process, control, ..Self::default() }.check(problems)
     }

@@ -7,7 +7,7 @@ use kanat_model::Secret;
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
-use super::{Problems, environment, file, node, or, process};
+use super::{Given, Problems, environment, file, node, or, process};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -58,10 +58,10 @@ pub struct Settings {
 
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
-    pub fn resolve(self) -> Result<Settings> {
-        let mut problems = Problems::default();
+    pub fn resolve(self, given: Given) -> Result<Settings> {
+        let mut problems = Problems::of(&given);
         environment::check(&mut problems);
-        let file = file::read(&self, self.process.config.as_deref(), &mut problems)?;
+        let file = file::read(given, self.process.config.as_deref(), &mut problems)?;
         self.or(file).check(problems)
     }
 

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kanat_model::nearest;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::Table;
 use toml::de::{DeTable, DeValue};
 
-use super::Problems;
+use super::{Given, Problems};
 use crate::exit::usage;
 
 const DEFAULT_FILE: &str = "kanat.toml";
@@ -19,23 +18,22 @@ const DEFAULT_FILE: &str = "kanat.toml";
 const FLAGS_ONLY: [&str; 4] = ["config", "print_config", "write_plan_file", "drain_node"];
 
 /// Reads the settings file: the one that is named, which must exist, or `kanat.toml` in the working folder, which may be
-/// missing. `given` holds the settings that flags and variables override.
+/// missing. `problems` learns what each setting comes from; those of `given` are not taken from the file.
 ///
 /// # Errors
 /// A file that cannot be read. Faults of its settings are added to `problems`.
-pub(super) fn read<T>(given: &T, named: Option<&Path>, problems: &mut Problems) -> Result<T>
+pub(super) fn read<T>(given: Given, named: Option<&Path>, problems: &mut Problems) -> Result<T>
 where
-    T: clap::Args + Serialize + DeserializeOwned + Default,
+    T: clap::Args + DeserializeOwned + Default,
 {
     let path = named.map_or_else(|| PathBuf::from(DEFAULT_FILE), Path::to_path_buf);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(T::default()),
+        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(usage(format!("cannot read {}: {error}", path.display()))),
     };
     let settings = parse(&text, &path.display().to_string(), problems);
-    let overridden = Table::try_from(given)?;
-    problems.places.retain(|setting, _| !overridden.contains_key(setting));
+    problems.names.extend(given.names);
     Ok(settings)
 }
 
@@ -107,7 +105,8 @@ impl Reader<'_> {
         };
         match (self.check_types)(alone.clone()) {
             Ok(()) => {
-                self.problems.places.insert(setting, self.place(at));
+                let name = format!("{}: {setting}", self.place(at));
+                self.problems.names.insert(setting, name);
                 self.settings.extend(alone);
             }
             Err(problem) => self.fault(at, &format!("{setting}: {}", type_fault(&problem, found, source))),
@@ -199,16 +198,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kanat.toml");
         std::fs::write(&path, text).unwrap();
-        let mut given = Flags::default();
-        given.process.config = Some(path.clone());
-        given.process.drain_seconds = Some(8888);
-        let error = given.resolve().err().unwrap().to_string();
+        let mut flags = Flags::default();
+        flags.process.config = Some(path.clone());
+        flags.process.drain_seconds = Some(8888);
+        let names = [("drain_seconds".to_owned(), "KANAT_DRAIN_SECONDS".to_owned())];
+        let faults = vec!["KANAT_RETENTION_DAYS: invalid value".to_owned()];
+        let error = flags.resolve(Given { names: names.into(), faults }).err().unwrap().to_string();
         let file = path.display();
         assert_eq!(
             error,
             format!(
-                "bad settings:\n  {file}:1: there is no setting \"lisen\"; did you mean \"listen\"?\n  \
-                 drain_seconds: 8888 s is not between 0 and 3600\n  \
+                "bad settings:\n  KANAT_RETENTION_DAYS: invalid value\n  {file}:1: there is no setting \"lisen\"; did you mean \"listen\"?\n  \
+                 KANAT_DRAIN_SECONDS: 8888 s is not between 0 and 3600\n  \
                  {file}:2: lease_seconds: 0 s is not between 1 and 3600"
             )
         );

@@ -8,7 +8,7 @@ use kanat_model::Secret;
 use kanat_net::egress;
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, control, environment, file, node, or, process, value};
+use super::{Given, Problems, control, environment, file, node, or, process, value};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -38,10 +38,10 @@ pub struct Settings {
 
 impl Flags {
     /// Fills what the command line and the environment leave out from the file, and checks the whole.
-    pub fn resolve(self) -> Result<Settings> {
-        let mut problems = Problems::default();
+    pub fn resolve(self, given: Given) -> Result<Settings> {
+        let mut problems = Problems::of(&given);
         environment::check(&mut problems);
-        let file = file::read(&self, self.process.config.as_deref(), &mut problems)?;
+        let file = file::read(given, self.process.config.as_deref(), &mut problems)?;
         self.or(file).check(problems)
     }
 

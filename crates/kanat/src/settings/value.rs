@@ -158,15 +158,13 @@ pub fn master_key(text: String) -> Result<Option<Secret<String>>, String> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let refused = |error| format!("KANAT_MASTER_KEY takes no such key: {error}");
-    Sealer::from_text(&text).map_err(refused)?;
+    Sealer::from_text(&text).map_err(|error| error.to_string())?;
     Ok(Some(Secret::new(text)))
 }
 
 /// An API key of the operator's choice.
 pub fn api_key(text: String) -> Result<Secret<String>, String> {
-    let refused = |error| format!("KANAT_BOOTSTRAP_API_KEY takes no such key: {error}");
-    key::adopt(&text).map(|key| key.text).map_err(refused)
+    key::adopt(&text).map(|key| key.text).map_err(|error| error.to_string())
 }
 
 /// A join token that cannot be guessed in a life's time.

@@ -1,0 +1,171 @@
+//! What the command line and the environment give: the command, what each setting comes from, and the variables whose
+//! values are of a wrong type.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::ffi::{OsStr, OsString};
+
+use anyhow::Result;
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+
+use super::Problems;
+use crate::cli::Cli;
+
+/// Where settings come from, the file left aside.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// The flag or variable that each setting comes from, as in `KANAT_LISTEN` for `listen`.
+    pub(super) names: BTreeMap<String, String>,
+    /// Variables whose values cannot be read, each with what is wrong.
+    pub(super) faults: Vec<String>,
+}
+
+impl Given {
+    /// Reads the command line and the environment. A variable whose value cannot be read counts as not
+    /// set, and is a fault of what is returned: it must not hide other faults. A command line that is
+    /// wrong ends the process.
+    pub fn read() -> (Cli, Self) {
+        let (mut command, faults) = without_wrong_values(Cli::command(), |name| std::env::var_os(name));
+        let matches = command.get_matches_mut();
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+        (cli, Self::of(&command, &matches, faults))
+    }
+
+    /// Takes the names of what `matches` has, and the faults of the command that was called.
+    fn of(command: &Command, matches: &ArgMatches, faults: Vec<Fault>) -> Self {
+        let called = matches.subcommand();
+        let name = called.map(|(name, _)| name);
+        let faults = faults.into_iter().filter(|fault| fault.command.as_deref().is_none_or(|of| Some(of) == name));
+        let mut given = Self { names: BTreeMap::new(), faults: faults.map(|fault| fault.text).collect() };
+        let Some((called, matches)) =
+            called.and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
+        else {
+            return given;
+        };
+        for argument in called.get_arguments() {
+            let id = argument.get_id().as_str();
+            let name = match matches.value_source(id) {
+                Some(ValueSource::CommandLine) => argument.get_long().map(|long| format!("--{long}")),
+                Some(ValueSource::EnvVariable) => variable(argument),
+                Some(_) | None => None,
+            };
+            given.names.extend(name.map(|name| (id.to_owned(), name)));
+        }
+        given
+    }
+
+    /// Errors with the variables whose values cannot be read, for a command that has no settings.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn check(self) -> Result<()> {
+        Problems::of(&self).finish()
+    }
+}
+
+/// A variable whose value cannot be read.
+struct Fault {
+    /// The command that reads the variable; all do when there is none.
+    command: Option<String>,
+    text: String,
+}
+
+/// Returns the command without the variables whose values cannot be read, and what is wrong with these.
+fn without_wrong_values(command: Command, value: impl Fn(&str) -> Option<OsString>) -> (Command, Vec<Fault>) {
+    let mut faults = Vec::new();
+    let mut check = |of: Option<&str>, argument: Arg| {
+        let Some(problem) = problem(&argument, &value) else { return argument };
+        faults.push(Fault { command: of.map(str::to_owned), text: problem });
+        argument.env(None::<&'static str>)
+    };
+    let command = command.mut_args(|argument| check(None, argument)).mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        command.mut_args(|argument| check(Some(&name), argument))
+    });
+    (command, faults)
+}
+
+/// Returns what is wrong with the value of an argument's variable, under its name.
+fn problem(argument: &Arg, value: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+    let (name, long) = (variable(argument)?, argument.get_long()?);
+    let value = value(&name)?;
+    let mut flag = OsString::from(format!("--{long}="));
+    flag.push(&value);
+    let alone = Command::new("kanat").no_binary_name(true).arg(argument.clone().env(None::<&'static str>));
+    let error = alone.try_get_matches_from([flag]).err()?;
+    Some(format!("{name}: {}", reason(argument, &value, &error)))
+}
+
+/// Returns why a value cannot be read. A secret is not repeated.
+fn reason(argument: &Arg, value: &OsStr, error: &clap::Error) -> String {
+    let Some(value) = value.to_str() else { return "is no text in UTF-8".to_owned() };
+    let reason = match (error.get(ContextKind::ValidValue), error.source()) {
+        (Some(ContextValue::Strings(valid)), _) => format!("expected one of {}", valid.join(", ")),
+        (_, Some(source)) => source.to_string(),
+        (_, None) => "cannot be read".to_owned(),
+    };
+    if argument.is_hide_env_values_set() { reason } else { format!("invalid value {value:?}: {reason}") }
+}
+
+fn variable(argument: &Arg) -> Option<String> {
+    Some(argument.get_env()?.to_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    /// Reads a command line beside these variables. Only their faults are looked at: their values are not read.
+    fn given(arguments: &[&str], variables: &[(&str, &[u8])]) -> Given {
+        let value = |name: &str| {
+            let (_, value) = variables.iter().find(|(variable, _)| *variable == name)?;
+            Some(OsString::from_vec(value.to_vec()))
+        };
+        let (mut command, faults) = without_wrong_values(Cli::command(), value);
+        let matches = command.try_get_matches_from_mut(arguments).unwrap();
+        Given::of(&command, &matches, faults)
+    }
+
+    #[test]
+    fn every_variable_of_a_wrong_type_is_told_by_its_name() {
+        let wrong: [(&str, &[u8]); 5] = [
+            ("KANAT_RETENTION_DAYS", b"ten"),
+            ("KANAT_DRAIN_SECONDS", b""),
+            ("KANAT_SEND_SECRETS_UNENCRYPTED", b"yes"),
+            ("KANAT_OUTPUT", b"xml"),
+            ("KANAT_MASTER_KEY", b"hunter\xff"),
+        ];
+        let mut faults = given(&["kanat", "up"], &wrong).faults;
+        faults.sort_unstable();
+        assert_eq!(
+            faults,
+            [
+                "KANAT_DRAIN_SECONDS: invalid value \"\": cannot parse integer from empty string",
+                "KANAT_MASTER_KEY: is no text in UTF-8",
+                "KANAT_OUTPUT: invalid value \"xml\": expected one of table, json, yaml",
+                "KANAT_RETENTION_DAYS: invalid value \"ten\": invalid digit found in string",
+                "KANAT_SEND_SECRETS_UNENCRYPTED: invalid value \"yes\": expected one of true, false",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_command_has_the_faults_of_the_variables_that_it_reads() {
+        let wrong: [(&str, &[u8]); 2] = [("KANAT_RETENTION_DAYS", b"ten"), ("KANAT_LEASE_SECONDS", b"ten")];
+        let faults = given(&["kanat", "data-plane"], &wrong).faults;
+        assert_eq!(faults, ["KANAT_LEASE_SECONDS: invalid value \"ten\": invalid digit found in string"]);
+        assert_eq!(given(&["kanat", "flow", "list"], &wrong).faults, [""; 0]);
+    }
+
+    #[test]
+    fn a_setting_is_named_by_its_flag() {
+        let names = given(&["kanat", "up", "--retention", "7", "--listen", "x"], &[]).names;
+        assert_eq!(names["retention_days"], "--retention-days");
+        assert_eq!(names["listen"], "--listen");
+        assert!(!names.contains_key("drain_seconds"));
+    }
+}
