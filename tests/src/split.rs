@@ -124,6 +124,15 @@ impl Split {
         assert!(command.status().await.expect("kanat runs").success());
     }
 
+    /// Tells the database that it was restored, as an operator would; gives what the command said.
+    pub async fn restore_point(&self) -> String {
+        let mut command = Command::new(binary());
+        command.args(["restore-point", "--database-url", self.database.url()]);
+        let output = command.output().await.expect("kanat runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it says text")
+    }
+
     async fn process(
         &self,
         name: &str,

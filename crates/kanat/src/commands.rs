@@ -18,6 +18,7 @@ mod lookup;
 mod message;
 mod node;
 mod program;
+mod restore_point;
 mod schedule;
 mod since;
 mod version;
@@ -86,6 +87,8 @@ pub enum Command {
     /// Data-plane nodes.
     #[command(subcommand)]
     Node(node::Command),
+    /// Tell a database that was restored, so that running nodes drop what they hold of before.
+    RestorePoint(restore_point::RestorePoint),
     /// Print a completion script for a shell.
     Completion(completion::Completion),
 }
@@ -95,6 +98,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
     let session = |connection| Ok::<_, anyhow::Error>(Session { client: Client::new(connection)?, format });
     match command {
         Command::Completion(completion) => completion.run(),
+        Command::RestorePoint(restore) => restore.run().await,
         Command::Login(login) => login.run(connection).await,
         Command::Logout(logout) => logout.run(),
         Command::Version { command: None } => program::print(format),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId};
+use kanat_model::id::{AccountId, BootId, EnvironmentId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Trigger;
 
 /// The right to work on one message. It ends when the message is settled, or when another node claims the message
@@ -17,6 +17,41 @@ pub struct Lease {
     pub token: i64,
     /// The message has an ordering key, so that others may wait for its end.
     pub ordered: bool,
+}
+
+/// The lease of a node, under which it holds all its messages, as its owner knows it.
+#[derive(Debug)]
+pub struct NodeLease {
+    pub owner: BootId,
+    pub node: NodeId,
+    pub(crate) known: Known,
+}
+
+/// What the owner of a lease wrote into it last. A log that says less is an earlier copy of the one that was written.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The epoch of the log when the lease was opened; `None` in a log that cannot change its past while it is open.
+    pub epoch: Option<EpochId>,
+    /// Which incarnation of the database it was; empty where the database does not tell.
+    pub incarnation: String,
+    /// The counter of the node's leases as it was certainly written.
+    pub written: i64,
+    /// The counter as it was written if the last renewal took effect without an answer.
+    pub asked: i64,
+}
+
+/// What became of a wish to renew a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Renewed {
+    Done,
+    /// It had been ended by [`crate::MessageLog::hand_back`] or by a later boot of the node.
+    Ended,
+    /// The log is an earlier copy of the one in which the lease was opened, or somebody found that
+    /// before: places and tokens of before may be those of other messages now.
+    PastChanged {
+        former: EpochId,
+        present: EpochId,
+    },
 }
 
 /// A wish to work on what waits.

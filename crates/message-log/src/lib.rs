@@ -34,7 +34,7 @@ pub use append::{Appended, Dedupe, NewMessage, Place};
 pub use error::Error;
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;
-pub use lease::{Awaited, Claim, Claimed, Lease, Room, Step, Waiting};
+pub use lease::{Awaited, Claim, Claimed, Lease, NodeLease, Renewed, Room, Step, Waiting};
 pub use list::{Cursor, EnvironmentFilter, Filter, MessagePage, Position};
 pub use log::{MessageLog, Stats};
 pub use message::{Content, Message, Tenant};

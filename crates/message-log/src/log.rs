@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use crate::{
     Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd, Message,
-    MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, SavedPlan, SeenRecord,
-    Settled, Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
+    MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed,
+    SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
 /// The durable record of every message, shared by all nodes.
@@ -49,10 +49,10 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
 
     /// Begins a lease: what `owner` holds is safe from others until it ends. Earlier boots of the same node are dead
     /// at once, and what they held can be claimed: the caller vouches that no other process runs as this node.
-    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error>;
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease, Error>;
 
-    /// Begins the time of the lease anew; `Fenced` when it had been ended by [`Self::hand_back`] or by a later boot.
-    async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error>;
+    /// Begins the time of the lease anew, unless it has ended or the log has another past than when it was opened.
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<Renewed, Error>;
 
     /// Ends a lease: what `owner` still holds can be claimed by others at once.
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error>;

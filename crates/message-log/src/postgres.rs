@@ -50,7 +50,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kanat_model::Timestamp;
-use kanat_model::id::{BootId, ConsumerKeyId, FlowId, MessageId, NodeId};
+use kanat_model::id::{BootId, ConsumerKeyId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Failure;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -74,9 +74,9 @@ use self::writer::{Connector, Context, Writer};
 use crate::tried::Row;
 use crate::{
     Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter,
-    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding,
-    Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried,
-    Waiting,
+    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
+    PollStanding, Position, Quotas, Renewed, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant,
+    TraceRecord, Tried, Waiting,
 };
 
 /// Longest that a round of retention may take: many transactions, with pauses between them.
@@ -131,6 +131,15 @@ impl PostgresLog {
         tasks.close();
         let end = context.closing.clone().drop_guard();
         Ok(Self { queue, readers, workers, context, tasks, _end: end })
+    }
+
+    /// Gives the log an epoch that is later than its present one, because it was restored: nodes that have it open drop what
+    /// they hold of before when they next renew their leases. Returns the former epoch and the new one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn change_past(&self) -> Result<(EpochId, EpochId), Error> {
+        self.ask(lease::change_past(&self.workers.current()), outward).await
     }
 
     fn space(&self) -> LockSpace {
@@ -262,14 +271,22 @@ impl MessageLog for PostgresLog {
         self.context.shared.claimable()
     }
 
-    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
-        self.ask(lease::open(&self.workers.current(), owner, node, ttl), outward).await?;
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease, Error> {
+        let lease = self.ask(lease::open(&self.workers.current(), owner, node, ttl), outward).await?;
         self.context.shared.happened(shared::Change::Claimable);
-        Ok(())
+        Ok(lease)
     }
 
-    async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error> {
-        self.ask(lease::renew(&self.workers.current(), owner), outward).await
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<Renewed, Error> {
+        let workers = self.workers.current();
+        let renewed = self.ask(lease::renew(&workers, lease), outward).await?;
+        if let Renewed::PastChanged { .. } = &renewed {
+            // The copy may be older than the partitions of today.
+            let prepared = async { day::prepare(&mut *workers.acquire().await?, self.space()).await };
+            self.ask(prepared, outward).await?;
+            self.context.shared.happened(shared::Change::Claimable);
+        }
+        Ok(renewed)
     }
 
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {
@@ -366,7 +383,8 @@ impl MessageLog for PostgresLog {
     }
 
     async fn last_event(&self) -> Result<i64, Error> {
-        self.ask(sequence::horizon(&self.readers.current(), self.space()), outward).await
+        let horizon = self.ask(sequence::horizon(&self.readers.current(), self.space()), outward).await?;
+        Ok(horizon.readable)
     }
 
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error> {

@@ -60,12 +60,13 @@ use self::queue::{Queue, unexpected};
 use self::shared::Shared;
 use self::syncs::Syncs;
 use self::writer::Writer;
+use crate::lease::Known;
 use crate::tried::Row;
 use crate::{
     Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter,
-    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, Poll, PollClaim, PollClaimed, PollStanding,
-    Position, Quotas, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant, TraceRecord, Tried,
-    Waiting,
+    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
+    PollStanding, Position, Quotas, Renewed, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant,
+    TraceRecord, Tried, Waiting,
 };
 
 /// A message log in one file. One process at a time may have it open; it is for the caller to see to that.
@@ -209,13 +210,18 @@ impl MessageLog for SqliteLog {
         self.shared.claimable()
     }
 
-    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), Error> {
+    async fn open_lease(&self, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<NodeLease, Error> {
         let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-        self.done(Work::OpenLease { owner: owner.clone(), node: node.clone(), ttl_ms }).await
+        self.done(Work::OpenLease { owner: owner.clone(), node: node.clone(), ttl_ms }).await?;
+        Ok(NodeLease { owner: owner.clone(), node: node.clone(), known: Known::default() })
     }
 
-    async fn renew_lease(&self, owner: &BootId) -> Result<Settled, Error> {
-        self.settled(Work::RenewLease(owner.clone())).await
+    /// No other process can put another file in the place of the one that is open.
+    async fn renew_lease(&self, lease: &mut NodeLease) -> Result<Renewed, Error> {
+        match self.settled(Work::RenewLease(lease.owner.clone())).await? {
+            Settled::Done => Ok(Renewed::Done),
+            Settled::Fenced => Ok(Renewed::Ended),
+        }
     }
 
     async fn hand_back(&self, owner: &BootId) -> Result<(), Error> {

@@ -78,14 +78,31 @@ ids! {
     NodeId = "node";
     /// One start of a node; leases belong to it, so that a restarted node cannot be taken for its former self.
     BootId = "boot";
-    /// A database; a store restored or replaced has another.
+    /// The past of a database: one that was restored or replaced has another.
     EpochId = "epoch";
     RequestId = "req";
+}
+
+impl EpochId {
+    /// Makes an epoch that is greater than this one, whatever the clock says: of two epochs the greater
+    /// one is later.
+    #[must_use]
+    pub fn successor(&self) -> Self {
+        let next = Self::generate();
+        if next > *self { next } else { Self::new(format!("{self}0")) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_epoch_is_greater_than_the_one_before_it_whatever_the_clock_said() {
+        for former in [EpochId::generate(), EpochId::new("epoch_zzz")] {
+            assert!(former.successor() > former);
+        }
+    }
 
     #[test]
     fn ids_carry_their_prefix_and_grow_with_time() {

@@ -41,14 +41,8 @@ const RENEW: &str = "UPDATE meta SET value = $3 WHERE name = $1 AND value = $2";
 /// Puts another epoch in the place of `former`, because the database has gone back behind what was read from it; `false`
 /// when somebody else did.
 pub async fn renew_epoch(db: &mut Db, former: &EpochId) -> Result<bool, Error> {
-    let renew = sqlx::query(RENEW).bind(EPOCH).bind(former.as_str()).bind(later_than(former));
+    let renew = sqlx::query(RENEW).bind(EPOCH).bind(former.as_str()).bind(former.successor().as_str());
     Ok(renew.execute(db).await?.rows_affected() > 0)
-}
-
-/// Makes an epoch that is greater than `former`, whatever the clock says: of two epochs the greater one is later.
-fn later_than(former: &EpochId) -> String {
-    let next = EpochId::generate().into_string();
-    if next.as_str() > former.as_str() { next } else { format!("{former}0") }
 }
 
 /// Gives a new database its epoch.

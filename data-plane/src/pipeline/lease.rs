@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kanat_message_log::{MessageLog, Settled};
-use kanat_model::id::{BootId, NodeId};
+use kanat_message_log::{MessageLog, NodeLease, Renewed};
+use kanat_model::id::{BootId, EpochId, NodeId};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,16 @@ pub(crate) struct Hold {
     owner: BootId,
     lost: CancellationToken,
     valid_until: watch::Sender<Instant>,
+}
+
+/// How a lease ended.
+enum End {
+    Lost,
+    /// The log went back to an earlier copy.
+    PastChanged {
+        former: EpochId,
+        present: EpochId,
+    },
 }
 
 impl Hold {
@@ -76,10 +86,19 @@ impl Leases {
     pub async fn keep(&self, log: &dyn MessageLog, stop: &CancellationToken) {
         let keeping = async {
             loop {
-                let hold = self.open(log).await;
+                let (lease, hold) = self.open(log).await;
                 self.set(Some(Arc::clone(&hold)));
-                self.renew(log, &hold).await;
-                tracing::warn!(node.id = %self.node, "the lease on messages was lost: what ran under it is stopped");
+                match self.renew(log, lease, &hold).await {
+                    End::Lost => {
+                        tracing::warn!(node.id = %self.node, "the lease on messages was lost: what ran under it is stopped");
+                    }
+                    End::PastChanged { former, present } => {
+                        tracing::warn!(
+                            node.id = %self.node, former.epoch = %former, present.epoch = %present,
+                            "the message log went back to an earlier state: what this node held of before is dropped"
+                        );
+                    }
+                }
                 hold.lost.cancel();
                 self.set(None);
             }
@@ -101,29 +120,30 @@ impl Leases {
         }
     }
 
-    async fn open(&self, log: &dyn MessageLog) -> Arc<Hold> {
+    async fn open(&self, log: &dyn MessageLog) -> (NodeLease, Arc<Hold>) {
         loop {
             let (owner, asked) = (BootId::generate(), Instant::now());
             match log.open_lease(&owner, &self.node, self.ttl).await {
-                Ok(_) => return Hold::new(owner, asked + self.ttl),
+                Ok(lease) => return (lease, Hold::new(owner, asked + self.ttl)),
                 Err(error) => tracing::warn!(%error, "no lease on messages can be opened"),
             }
             sleep(RETRY).await;
         }
     }
 
-    /// Returns when the lease is lost.
-    async fn renew(&self, log: &dyn MessageLog, hold: &Hold) {
+    /// Returns when the lease has ended.
+    async fn renew(&self, log: &dyn MessageLog, mut lease: NodeLease, hold: &Hold) -> End {
         let mut pause = self.ttl / 6;
         loop {
             sleep(pause).await;
             let asked = Instant::now();
-            pause = match log.renew_lease(hold.owner()).await {
-                Ok(Settled::Done) => {
+            pause = match log.renew_lease(&mut lease).await {
+                Ok(Renewed::Done) => {
                     hold.valid_until.send_replace(asked + self.ttl);
                     self.ttl / 6
                 }
-                Ok(Settled::Fenced) => return,
+                Ok(Renewed::Ended) => return End::Lost,
+                Ok(Renewed::PastChanged { former, present }) => return End::PastChanged { former, present },
                 Err(error) => {
                     tracing::warn!(%error, "the lease on messages cannot be renewed");
                     RETRY.min(self.ttl / 6)

@@ -10,6 +10,7 @@ mod nodes;
 mod points;
 mod refused_plan;
 mod restore;
+mod restored_log;
 mod senders;
 mod steps;
 mod store_read;

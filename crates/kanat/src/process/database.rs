@@ -9,7 +9,7 @@ use kanat_message_log::sqlite::{self, SqliteLog};
 use kanat_message_log::{Error, MessageLog};
 use kanat_store::Store;
 
-use super::folder::Folder;
+use super::folder::{Folder, STORE};
 use super::waiting::Doors;
 use crate::settings::process::Settings;
 use crate::settings::value::Database;
@@ -34,7 +34,7 @@ pub async fn store(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> R
     let options = settings.pools.store();
     match &settings.database {
         Database::Files => {
-            let path = folder.private_file("config.db")?;
+            let path = folder.private_file(STORE)?;
             let store = Store::open_with(&format!("sqlite:{}", path.display()), &options).await;
             store.context("cannot open the configuration store (config.db)")
         }

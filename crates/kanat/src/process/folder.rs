@@ -5,10 +5,14 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use kanat_store::Store;
 
 use crate::exit::usage;
 
 const LOCK: &str = "lock";
+
+/// The configuration store in a data folder.
+pub const STORE: &str = "config.db";
 
 /// A data folder. One that was taken is held until this is dropped.
 pub struct Folder {
@@ -43,6 +47,20 @@ impl Folder {
                 Err(error).with_context(|| format!("cannot lock the data folder {}", path.display()))
             }
         }
+    }
+
+    /// Takes the folder of a service that is stopped, and opens its configuration.
+    ///
+    /// # Errors
+    /// The folder holds no configuration, or a service uses it.
+    pub async fn open_store(path: &Path) -> Result<(Self, Store)> {
+        let file = path.join(STORE);
+        if !file.is_file() {
+            return Err(usage(format!("there is no {STORE} in {}: no service keeps its data there", path.display())));
+        }
+        let folder = Self::take_or(path, "stop the service first, and start it again afterwards")?;
+        let store = Store::open(&format!("sqlite:{}", file.display())).await;
+        Ok((folder, store.with_context(|| format!("cannot open {}", file.display()))?))
     }
 
     pub fn path(&self) -> &Path {

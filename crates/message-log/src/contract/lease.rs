@@ -6,8 +6,8 @@ use kanat_model::id::{BootId, FlowId, NodeId};
 use kanat_model::message::Status;
 
 use super::Harness;
-use super::subject::{LONG, Subject, leased, message};
-use crate::{Claim, NewMessage, Outcome, Place, Room, Settled};
+use super::subject::{Subject, leased, message};
+use crate::{Claim, NewMessage, Outcome, Place, Renewed, Room, Settled};
 
 pub async fn leaves_alone_what_a_living_node_holds(harness: &dyn Harness) {
     let flow = FlowId::generate();
@@ -78,8 +78,8 @@ pub async fn gives_a_restarted_node_its_messages_at_once(harness: &dyn Harness) 
     let claimed = restarted.claim_one(&flow).await;
     assert_eq!(claimed.lease.message_id, mine.message_id);
     assert_eq!(restarted.get(&theirs.message_id).await.status, Status::Processing);
-    assert_eq!(restarted.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Fenced);
-    assert_eq!(restarted.log.renew_lease(&other.boot).await.expect("it is taken"), Settled::Done);
+    assert_eq!(subject.renew_in(restarted.log.as_ref()).await, Renewed::Ended);
+    assert_eq!(other.renew_in(restarted.log.as_ref()).await, Renewed::Done);
     restarted.close().await;
 }
 
@@ -97,11 +97,11 @@ pub async fn hands_back_at_once(harness: &dyn Harness) {
 
 pub async fn renews_only_a_lease_that_stands(harness: &dyn Harness) {
     let subject = Subject::open(harness).await;
-    assert_eq!(subject.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Done);
-    assert_eq!(subject.log.renew_lease(&BootId::generate()).await.expect("it is taken"), Settled::Fenced);
+    assert_eq!(subject.renew().await, Renewed::Done);
+    assert_eq!(subject.renew().await, Renewed::Done);
     subject.log.hand_back(&subject.boot).await.expect("it is taken");
-    assert_eq!(subject.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Fenced);
-    subject.log.open_lease(&subject.boot, &subject.node, LONG).await.expect("it is taken");
-    assert_eq!(subject.log.renew_lease(&subject.boot).await.expect("it is taken"), Settled::Done);
+    assert_eq!(subject.renew().await, Renewed::Ended);
+    subject.reopen().await;
+    assert_eq!(subject.renew().await, Renewed::Done);
     subject.close().await;
 }

@@ -8,11 +8,12 @@ use futures::future::join_all;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, BootId, EnvironmentId, FlowId, MessageId, NodeId};
 use kanat_model::message::{ErrorKind, Failure, Trigger};
+use tokio::sync::Mutex;
 
 use super::Harness;
 use crate::{
-    Appended, Claim, Claimed, Event, EventQuery, Filter, Lease, Message, MessageLog, NewMessage, Outcome, Place, Room,
-    Settled, Settlement, StepCheckpoint, Tenant, TraceRecord,
+    Appended, Claim, Claimed, Event, EventQuery, Filter, Lease, Message, MessageLog, NewMessage, NodeLease, Outcome,
+    Place, Renewed, Room, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord,
 };
 
 /// A time that no test outlasts.
@@ -23,6 +24,7 @@ pub struct Subject {
     pub log: Arc<dyn MessageLog>,
     pub node: NodeId,
     pub boot: BootId,
+    standing: Mutex<NodeLease>,
 }
 
 impl Subject {
@@ -43,8 +45,23 @@ impl Subject {
 
     async fn start(log: Arc<dyn MessageLog>, node: NodeId) -> Self {
         let boot = BootId::generate();
-        log.open_lease(&boot, &node, LONG).await.expect("a lease opens");
-        Self { log, node, boot }
+        let lease = log.open_lease(&boot, &node, LONG).await.expect("a lease opens");
+        Self { log, node, boot, standing: Mutex::new(lease) }
+    }
+
+    /// Opens the lease of this boot again.
+    pub async fn reopen(&self) {
+        *self.standing.lock().await = self.log.open_lease(&self.boot, &self.node, LONG).await.expect("a lease opens");
+    }
+
+    /// Renews the lease of this boot.
+    pub async fn renew(&self) -> Renewed {
+        self.renew_in(self.log.as_ref()).await
+    }
+
+    /// Renews the lease of this boot in a log that was opened again.
+    pub async fn renew_in(&self, log: &dyn MessageLog) -> Renewed {
+        log.renew_lease(&mut *self.standing.lock().await).await.expect("the log answers")
     }
 
     pub async fn append(&self, message: NewMessage) -> Appended {

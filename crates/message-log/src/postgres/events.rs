@@ -6,7 +6,7 @@ use sqlx::{PgPool, Postgres, QueryBuilder, Row};
 
 use super::options::LockSpace;
 use super::row::{self, fixed_columns};
-use super::sequence;
+use super::sequence::{self, Horizon};
 use super::text::text;
 use crate::{Event, EventPage, EventQuery};
 
@@ -43,14 +43,16 @@ SELECT least(
     (SELECT t.seq FROM transitions AS t WHERE t.seq > $1 ORDER BY t.seq LIMIT 1))";
 
 pub(super) async fn events(reader: &PgPool, space: LockSpace, asked: &EventQuery) -> Result<EventPage, sqlx::Error> {
-    let last = sequence::horizon(reader, space).await?;
+    let Horizon { given, readable: last } = sequence::horizon(reader, space).await?;
     let next: Option<i64> = if last > asked.after {
         sqlx::query(NEXT).bind(asked.after).fetch_one(reader).await?.try_get(0)?
     } else {
         None
     };
     let Some(next) = next.filter(|next| *next <= last) else {
-        return Ok(EventPage { events: Vec::new(), next_after: last.max(asked.after), more: false });
+        // A log that never came so far is an earlier copy, in which the reader goes on with what is new.
+        let next_after = if given < asked.after { last } else { last.max(asked.after) };
+        return Ok(EventPage { events: Vec::new(), next_after, more: false });
     };
     let until = last.min(next.saturating_add(STRETCH));
     let arrivals = match asked.status {

@@ -1,46 +1,156 @@
 //! The leases of nodes: one row a boot, renewed for all its messages at once, counted by the database's clock.
+//!
+//! Each renewal adds one to the counter of its row, on condition of the value that the owner wrote last. A lower one, or no
+//! row, is of a log that went back to an earlier copy; so is a table that was made anew, and a server on another timeline, by
+//! which a copy shows that is younger than the last renewal. Then places, tokens and owners of before may be those of other
+//! messages, so that the log gets another epoch, and no lease of a former epoch can be renewed.
 
 use std::time::Duration;
 
-use kanat_model::id::{BootId, NodeId};
-use sqlx::PgPool;
+use kanat_model::id::{BootId, EpochId, NodeId};
+use sqlx::{PgPool, Row};
 
 use super::claim::database_now;
 use super::text::text;
-use crate::Settled;
+use crate::lease::Known;
+use crate::{NodeLease, Renewed};
 
 /// Longer than any node lives, and short enough to be added to any instant.
 const LONGEST_MS: i64 = 1 << 48;
 
+/// The counter of a node goes on with its next boot.
 pub(super) const OPEN: &str = concat!(
-    "WITH ended AS (DELETE FROM leases WHERE node_id = $2 AND owner <> $1)
-     INSERT INTO leases (owner, node_id, ttl_ms, expires_at) VALUES ($1, $2, $3, ",
+    "WITH former AS (DELETE FROM leases WHERE node_id = $2 AND owner <> $1 RETURNING renewals)
+     INSERT INTO leases (owner, node_id, ttl_ms, expires_at, renewals)
+        SELECT $1, $2, $3, ",
     database_now!(),
-    " + $3)
+    " + $3, coalesce(max(former.renewals), 0) + 1 FROM former
      ON CONFLICT (owner) DO UPDATE SET node_id = excluded.node_id, ttl_ms = excluded.ttl_ms,
-        expires_at = excluded.expires_at"
+        expires_at = excluded.expires_at, renewals = leases.renewals + 1
+     RETURNING renewals, (SELECT epoch FROM epoch WHERE only_row)"
 );
 
-pub(super) const RENEW: &str =
-    concat!("UPDATE leases SET expires_at = ", database_now!(), " + ttl_ms WHERE owner = $1");
-
-pub(super) const END: &str = "DELETE FROM leases WHERE owner = $1";
-
-/// A boot begins; it and no earlier one is its node.
-pub(super) async fn open(workers: &PgPool, owner: &BootId, node: &NodeId, ttl: Duration) -> Result<(), sqlx::Error> {
-    let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(LONGEST_MS).min(LONGEST_MS);
-    sqlx::query(OPEN).bind(text(owner.as_str())).bind(text(node.as_str())).bind(ttl_ms).execute(workers).await?;
-    Ok(())
+/// The table of leases, and the server's timeline, which a promotion changes. Not every hosted server tells the latter.
+macro_rules! incarnation {
+    () => {
+        "'leases'::regclass::oid::text || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)"
+    };
 }
 
-/// A lease that ran out meanwhile is good again, for the messages that nobody has claimed.
-pub(super) async fn renew(workers: &PgPool, owner: &BootId) -> Result<Settled, sqlx::Error> {
-    let renewed = sqlx::query(RENEW).bind(text(owner.as_str())).execute(workers).await?;
-    Ok(if renewed.rows_affected() > 0 { Settled::Done } else { Settled::Fenced })
+pub(super) const INCARNATION: &str = concat!("SELECT ", incarnation!());
+
+pub(super) const RENEW: &str = concat!(
+    "UPDATE leases SET expires_at = ",
+    database_now!(),
+    " + ttl_ms, renewals = $5
+     WHERE owner = $1 AND expires_at > 0 AND renewals BETWEEN $2 AND $3
+        AND $4 = (SELECT epoch FROM epoch WHERE only_row)
+        AND CASE WHEN $6 = '' THEN true ELSE $6 = ",
+    incarnation!(),
+    " END"
+);
+
+/// The counter goes on, so that the owner can tell the end of its lease from a log of before the lease.
+pub(super) const END: &str = "UPDATE leases SET expires_at = 0, renewals = renewals + 1 WHERE owner = $1";
+
+/// The epoch, and how far the counter of a node has come.
+pub(super) const STANDING: &str =
+    "SELECT epoch, (SELECT max(l.renewals) FROM leases AS l WHERE l.node_id = $1) FROM epoch WHERE only_row";
+
+pub(super) const EPOCH: &str = "SELECT epoch FROM epoch WHERE only_row";
+
+pub(super) const NEXT_EPOCH: &str = "UPDATE epoch SET epoch = $2 WHERE only_row AND epoch = $1";
+
+/// Leases of nodes that did not come back for a week.
+const DROP_GONE: &str = concat!("DELETE FROM leases WHERE expires_at < ", database_now!(), " - 604800000");
+
+/// A boot begins; it and no earlier one is its node.
+pub(super) async fn open(
+    workers: &PgPool,
+    owner: &BootId,
+    node: &NodeId,
+    ttl: Duration,
+) -> Result<NodeLease, sqlx::Error> {
+    let ttl_ms = i64::try_from(ttl.as_millis()).unwrap_or(LONGEST_MS).min(LONGEST_MS);
+    let query = sqlx::query(OPEN).bind(text(owner.as_str())).bind(text(node.as_str())).bind(ttl_ms);
+    let row = query.fetch_one(workers).await?;
+    let written = row.try_get(0)?;
+    let epoch = Some(EpochId::new(row.try_get::<String, _>(1)?));
+    let incarnation = incarnation(workers).await?;
+    let known = Known { epoch, incarnation, written, asked: written };
+    Ok(NodeLease { owner: owner.clone(), node: node.clone(), known })
+}
+
+/// Returns which incarnation of the log this is; nothing where the server does not tell.
+async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
+    match sqlx::query_scalar(INCARNATION).fetch_one(workers).await {
+        Err(sqlx::Error::Database(error)) => {
+            tracing::debug!(%error, "the server does not tell its timeline");
+            Ok(String::new())
+        }
+        answered => answered,
+    }
+}
+
+/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has claimed.
+pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Renewed, sqlx::Error> {
+    let Known { epoch, incarnation, written, asked } = &mut lease.known;
+    let epoch = epoch.as_ref().map(EpochId::as_str).unwrap_or_default();
+    let query = sqlx::query(RENEW).bind(text(lease.owner.as_str())).bind(*written).bind(*asked).bind(epoch);
+    *asked += 1;
+    let renewed = query.bind(*asked).bind(&*incarnation).execute(workers).await?;
+    if renewed.rows_affected() > 0 {
+        *written = *asked;
+        return Ok(Renewed::Done);
+    }
+    refused(workers, lease).await
+}
+
+/// Finds why a lease cannot be renewed. A log that went back gets an epoch that is later than all that are known.
+async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::Error> {
+    let former = lease.known.epoch.clone().unwrap_or_else(|| EpochId::new(""));
+    loop {
+        let row = sqlx::query(STANDING).bind(text(lease.node.as_str())).fetch_one(workers).await?;
+        // The end of a lease and each later one count from what this one had come to.
+        let (present, renewals) = (EpochId::new(row.try_get::<String, _>(0)?), row.try_get::<Option<i64>, _>(1)?);
+        if present == former && renewals > Some(lease.known.written) {
+            return Ok(Renewed::Ended);
+        }
+        // Another node, or a person, was first.
+        if present > former {
+            return Ok(Renewed::PastChanged { former, present });
+        }
+        let next = former.successor();
+        if replace(workers, &present, &next).await? {
+            return Ok(Renewed::PastChanged { former, present: next });
+        }
+    }
+}
+
+/// Gives the log a later epoch. Returns the former one and the new one.
+pub(super) async fn change_past(workers: &PgPool) -> Result<(EpochId, EpochId), sqlx::Error> {
+    loop {
+        let former = EpochId::new(sqlx::query_scalar::<_, String>(EPOCH).fetch_one(workers).await?);
+        let next = former.successor();
+        if replace(workers, &former, &next).await? {
+            return Ok((former, next));
+        }
+    }
+}
+
+/// Puts one epoch in the place of another; `false` when somebody else did.
+async fn replace(workers: &PgPool, former: &EpochId, next: &EpochId) -> Result<bool, sqlx::Error> {
+    let changed = sqlx::query(NEXT_EPOCH).bind(former.as_str()).bind(next.as_str()).execute(workers).await?;
+    Ok(changed.rows_affected() > 0)
 }
 
 /// The messages keep their owner's name: without a lease it protects them no more, and whoever claims one fences it.
 pub(super) async fn hand_back(workers: &PgPool, owner: &BootId) -> Result<(), sqlx::Error> {
     sqlx::query(END).bind(text(owner.as_str())).execute(workers).await?;
+    Ok(())
+}
+
+pub(super) async fn drop_gone(workers: &PgPool) -> Result<(), sqlx::Error> {
+    sqlx::query(DROP_GONE).execute(workers).await?;
     Ok(())
 }

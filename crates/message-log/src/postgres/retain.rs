@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, PgPool, Row};
 use super::day::{self, Day, TABLES};
 use super::failure::{Kind, outward};
 use super::options::LockSpace;
-use super::{plan, quota, sequence};
+use super::{lease, plan, quota, sequence};
 use crate::Error;
 
 /// Messages looked at in one transaction.
@@ -62,6 +62,7 @@ pub(super) async fn retain(workers: &PgPool, space: LockSpace, older_than: Times
     drop_keys(workers, begun).await.map_err(outward)?;
     plan::drop_unused(workers, older_than.min(begun)).await.map_err(outward)?;
     quota::forget(workers, begun).await.map_err(outward)?;
+    lease::drop_gone(workers).await.map_err(outward)?;
     Ok(dropped)
 }
 
@@ -114,7 +115,7 @@ async fn drop_day(
     older_than: Timestamp,
 ) -> Result<u64, sqlx::Error> {
     for _ in 0..TRIES {
-        let seen = sequence::horizon(workers, space).await?;
+        let seen = sequence::horizon(workers, space).await?.readable;
         let (all, kept) = look(conn, day, older_than).await?;
         let dropped = all - u64::try_from(kept.len()).unwrap_or(all);
         let empty = kept.is_empty();

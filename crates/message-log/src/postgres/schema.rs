@@ -6,7 +6,7 @@ use super::failure::outward;
 use super::options::Connecting;
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, FAILING];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, FAILING, PAST];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -170,6 +170,18 @@ ALTER TABLE polls ADD COLUMN error TEXT;
 const FAILING: &str = "
 CREATE INDEX messages_failing ON messages (environment_id, seq) WHERE status IN ('dead_letter', 'retrying');
 ";
+
+/// By `renewals` and the one row of `epoch`, nodes find that the log went back to an earlier copy: see `lease`. Of two
+/// epochs the greater one is later.
+const PAST: &str = r#"
+ALTER TABLE leases ADD COLUMN renewals BIGINT NOT NULL DEFAULT 0;
+
+CREATE TABLE epoch (
+    only_row BOOLEAN NOT NULL PRIMARY KEY DEFAULT true CHECK (only_row),
+    epoch TEXT COLLATE "C" NOT NULL
+);
+INSERT INTO epoch (epoch) VALUES ('epoch_' || replace(gen_random_uuid()::text, '-', ''));
+"#;
 
 /// The second number of the lock under which tables are made and dropped.
 pub(super) const TABLES_LOCK: i32 = 0;

@@ -40,11 +40,19 @@ pub(super) async fn take(conn: &mut PgConnection, space: LockSpace, count: usize
     read(sqlx::raw_sql(AssertSqlSafe(statements(space, count))).fetch_all(conn).await?)
 }
 
-/// All events up to this one that were ever written can be seen.
-pub(super) async fn horizon(pool: &PgPool, space: LockSpace) -> Result<i64, sqlx::Error> {
+/// How far the numbers have come.
+pub(super) struct Horizon {
+    /// The last number given so far.
+    pub given: i64,
+    /// All events up to this one that were ever written can be seen.
+    pub readable: i64,
+}
+
+pub(super) async fn horizon(pool: &PgPool, space: LockSpace) -> Result<Horizon, sqlx::Error> {
     let rows = sqlx::raw_sql(AssertSqlSafe(horizon_statements(space))).fetch_all(pool).await?;
     let bounds = rows.iter().map(|row| row.try_get::<Option<i64>, _>(0)).collect::<Result<Vec<_>, _>>()?;
-    Ok(bounds.into_iter().flatten().min().unwrap_or(0))
+    let given = bounds.first().copied().flatten().unwrap_or(0);
+    Ok(Horizon { given, readable: bounds.into_iter().flatten().min().unwrap_or(0) })
 }
 
 fn statements(space: LockSpace, count: usize) -> String {

@@ -10,6 +10,7 @@ mod restore;
 
 use std::sync::Arc;
 
+use kanat_model::id::EpochId;
 use kanat_testing_postgres::Database;
 use sqlx::PgConnection;
 
@@ -33,6 +34,12 @@ impl Place {
 
     fn connecting(&self) -> Connecting {
         Connecting::new(self.database.url(), &Options::default()).unwrap()
+    }
+
+    async fn epoch(&self) -> EpochId {
+        let epoch: String =
+            sqlx::query_scalar("SELECT epoch FROM epoch").fetch_one(&mut self.connect().await).await.unwrap();
+        EpochId::new(epoch)
     }
 
     /// A connection of another program.

@@ -26,7 +26,7 @@ pub(super) fn open(tx: &Transaction<'_, '_>, owner: &BootId, node: &NodeId, ttl_
     Ok(Effect::Done)
 }
 
-/// A lease that ran out meanwhile is good again, for the messages that nobody has claimed.
+/// Renews a lease. One that ran out meanwhile is good again, for the messages that nobody has claimed.
 pub(super) fn renew(tx: &Transaction<'_, '_>, owner: &BootId) -> rusqlite::Result<Effect> {
     let renewed = tx.execute(RENEW, params![tx.now.as_millis(), owner.as_str()])?;
     Ok(Effect::Settled(if renewed > 0 { Settled::Done } else { Settled::Fenced }))

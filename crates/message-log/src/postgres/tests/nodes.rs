@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use kanat_model::Timestamp;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use sqlx::Connection;
 
 use super::Place;
 use crate::contract::{Harness, Subject, message, ordered, settlement, tenant};
 use crate::postgres::{PostgresLog, sequence};
-use crate::{Appended, Claim, Dedupe, EventQuery, MessageLog, NewMessage, Outcome, Place as Where, Room, Settled};
+use crate::{
+    Appended, Claim, Dedupe, EventQuery, MessageLog, NewMessage, Outcome, Place as Where, Renewed, Room, Settled,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -214,11 +217,21 @@ async fn an_old_lease_ends_by_the_clock_of_the_database() {
     let place = Place::new();
     let log: Arc<PostgresLog> = place.open_with(crate::postgres::Options::default()).await;
     let boot = BootId::generate();
-    log.open_lease(&boot, &NodeId::generate(), Duration::MAX).await.unwrap();
-    assert_eq!(log.renew_lease(&boot).await.unwrap(), Settled::Done);
+    let mut lease = log.open_lease(&boot, &NodeId::generate(), Duration::MAX).await.unwrap();
+    assert_eq!(log.renew_lease(&mut lease).await.unwrap(), Renewed::Done);
     let mut conn = place.connect().await;
     let left: i64 = sqlx::query_scalar("SELECT expires_at FROM leases").fetch_one(&mut conn).await.unwrap();
     assert!(left > 1 << 48);
+    let (gone, of_late) = (BootId::generate(), BootId::generate());
+    for owner in [&gone, &of_late] {
+        log.open_lease(owner, &NodeId::generate(), Duration::ZERO).await.unwrap();
+    }
+    let back = sqlx::query("UPDATE leases SET expires_at = expires_at - 604800001 WHERE owner = $1");
+    back.bind(gone.as_str()).execute(&mut conn).await.unwrap();
+    log.retain(Timestamp::now()).await.unwrap();
+    let kept: Vec<String> =
+        sqlx::query_scalar("SELECT owner FROM leases ORDER BY owner").fetch_all(&mut conn).await.unwrap();
+    assert_eq!(kept, [boot.as_str(), of_late.as_str()]);
     log.close().await;
 }
 

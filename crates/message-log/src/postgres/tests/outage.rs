@@ -8,13 +8,15 @@ use futures::future::join_all;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::Status;
 use kanat_testing_postgres::{Cluster, Durability, Line, Programs, Stop};
+use tokio::sync::Mutex;
 
 use super::Place;
 use super::proxy::{Break, Proxy};
 use crate::contract::{leased, message, settlement, tenant};
 use crate::postgres::{Options, PostgresLog};
 use crate::{
-    Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, Outcome, Place as Where, Position, Room, Settled,
+    Appended, Claim, Error, Filter, Lease, MessageLog, NewMessage, NodeLease, Outcome, Place as Where, Position,
+    Renewed, Room, Settled,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -22,18 +24,16 @@ const HOUR: Duration = Duration::from_secs(3_600);
 struct Node {
     log: Arc<PostgresLog>,
     boot: BootId,
+    lease: Mutex<NodeLease>,
     flow: FlowId,
 }
 
 impl Node {
     async fn start(url: &str, options: Options) -> Self {
-        let node = Self {
-            log: Arc::new(PostgresLog::open(url, options).await.unwrap()),
-            boot: BootId::generate(),
-            flow: FlowId::generate(),
-        };
-        node.log.open_lease(&node.boot, &NodeId::generate(), HOUR).await.unwrap();
-        node
+        let log = Arc::new(PostgresLog::open(url, options).await.unwrap());
+        let boot = BootId::generate();
+        let lease = Mutex::new(log.open_lease(&boot, &NodeId::generate(), HOUR).await.unwrap());
+        Self { log, boot, lease, flow: FlowId::generate() }
     }
 
     fn message(&self) -> NewMessage {
@@ -156,14 +156,14 @@ async fn leases_are_renewed_after_the_connections_fell_silent_on_their_way_back(
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         loop {
-            match node.log.renew_lease(&node.boot).await {
-                Ok(settled) => break settled,
+            match node.log.renew_lease(&mut *node.lease.lock().await).await {
+                Ok(renewed) => break renewed,
                 Err(error) => assert!(matches!(error, Error::Unavailable(_)), "{error}"),
             }
         }
     };
     let renewed = tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is lost for good");
-    assert_eq!(renewed, Settled::Done);
+    assert_eq!(renewed, Renewed::Done);
     tokio::time::timeout(Duration::from_secs(60), node.log.close()).await.expect("nothing holds it up");
 }
 

@@ -10,7 +10,7 @@ use kanat_model::message::Status;
 use super::File;
 use crate::contract::{Subject, leased, message, settlement, tenant};
 use crate::sqlite::{Durability, Options};
-use crate::{Appended, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Settled};
+use crate::{Appended, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Renewed, Settled};
 
 const JOURNAL: &str = "messages.db-intake";
 
@@ -116,7 +116,7 @@ async fn a_journal_of_another_time_is_set_aside() {
     held(&subject, &flow, 5).await;
     assert_eq!(count(&subject, &flow, Status::Processing).await, 5);
     // The journal begins again with what comes after a commit that is on disk.
-    assert_eq!(subject.log.renew_lease(&subject.boot).await.unwrap(), Settled::Done);
+    assert_eq!(subject.renew().await, Renewed::Done);
     let other = locked(&file).await;
     held(&subject, &flow, 2).await;
     // The tables of the backup have nothing of what came between.
