@@ -2,6 +2,7 @@
 //! lost.
 
 use kanat_auth::{Role, key};
+use kanat_message_log::MessageLog;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
 use kanat_model::{Secret, Timestamp};
 use kanat_store::account::{self, Account};
@@ -18,6 +19,16 @@ const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
 const OWNER_KEY: &str = "owner_key";
 /// What these keys are called.
 const OWNER_NAME: &str = "owner";
+
+/// Errors when the store is a fresh one and the log is not: the configuration of its messages was lost, and with another one
+/// nobody would see them.
+pub async fn refuse_lost_configuration(store: &Store, log: &dyn MessageLog) -> Result<(), Error> {
+    let is_fresh = account::first(&mut *store.read().await?).await?.is_none();
+    if is_fresh && !log.is_empty().await? {
+        return Err(Error::NoConfiguration);
+    }
+    Ok(())
+}
 
 /// Makes what a fresh store lacks. Gives the owner's key when this was the first start and the key was made here;
 /// `chosen` is the one that the operator set, which counts at the first start only.

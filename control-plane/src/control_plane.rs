@@ -26,6 +26,8 @@ use crate::{Monitor, PublicService, PublicUrl, bootstrap, master_key};
 pub struct Options {
     /// The owner's key of a fresh store; one is made when there is none.
     pub bootstrap_api_key: Option<Secret<String>>,
+    /// Begin a new configuration although the message log has messages.
+    pub accept_empty_config: bool,
     /// The base of webhook URLs; it may be set later than the start.
     pub public_url: PublicUrl,
     /// Where browsers reach the management API; the public URL when it is not set.
@@ -58,6 +60,13 @@ pub enum Error {
     BootstrapKey(#[from] kanat_auth::Error),
     #[error("the database is sealed under another master key: give every control plane the same one (--master-key)")]
     MasterKey,
+    #[error(
+        "there is no configuration, but the message log has messages: restore the configuration from a backup, or begin a \
+         new one with --accept-empty-config"
+    )]
+    NoConfiguration,
+    #[error("the message log cannot be read: {0}")]
+    Log(#[from] kanat_message_log::Error),
     #[error("the settings of environments cannot be published: {0}")]
     Environments(kanat_model::Error),
     #[error("the API's descriptors are not usable: {0}")]
@@ -74,6 +83,9 @@ impl ControlPlane {
         outbound: outbound::Client,
     ) -> Result<Self, Error> {
         master_key::check(&store, &sealer).await?;
+        if !options.accept_empty_config {
+            bootstrap::refuse_lost_configuration(&store, log.as_ref()).await?;
+        }
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
         environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));

@@ -3,7 +3,9 @@
 use kanat_tests::app::KEY;
 use kanat_tests::cli::Cli;
 use kanat_tests::split::Split;
-use kanat_tests::{Rest, TestApp};
+use kanat_tests::{FakeTarget, Rest, TestApp};
+
+use crate::webhook::passthrough;
 
 #[tokio::test]
 async fn a_bootstrap_key_that_is_not_used_is_reported_and_so_is_the_folder() {
@@ -109,4 +111,30 @@ async fn pages_of_allowed_origins_may_call_rest_and_grpc_web_and_others_may_not(
     assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, ""));
     let read = app.api.with_header("origin", "https://app.example.com").get("/api/v1/flows").await;
     assert_eq!((read.header("access-control-allow-origin"), read.header("vary")), ("", ""));
+}
+
+#[tokio::test]
+async fn a_lost_configuration_is_not_replaced_by_an_empty_one_unasked() {
+    let mut app = TestApp::start().await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app.api.deployed(&passthrough("orders")).await;
+    let id = app.api.webhook(&url, &serde_json::json!({})).await;
+    app.api.message_becomes(&id, "delivered").await;
+    app.terminate().await;
+    let folder = app.data_dir();
+    for name in ["config.db", "config.db-wal", "config.db-shm"] {
+        let _ = std::fs::remove_file(folder.join(name));
+    }
+    let cli = Cli::new();
+    for _ in 0..2 {
+        let up = ["up", "--listen", "127.0.0.1:0", "--data-dir", folder.to_str().unwrap()];
+        let refused = cli.run(&up).await.fails(1);
+        assert!(refused.contains("there is no configuration, but the message log has messages"), "{refused}");
+        assert!(refused.contains("--accept-empty-config"), "{refused}");
+    }
+    app.restart_with(&[("KANAT_ACCEPT_EMPTY_CONFIG", "true")]).await;
+    assert_eq!(app.api.get("/api/v1/flows").await.expect(200)["pagination"]["total"], 0);
+    app.terminate().await;
+    app.restart_with(&[("KANAT_ACCEPT_EMPTY_CONFIG", "false")]).await;
 }

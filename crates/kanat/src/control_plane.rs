@@ -88,6 +88,7 @@ impl Control {
         }
         let options = kanat_control_plane::Options {
             bootstrap_api_key: control.bootstrap_api_key.clone(),
+            accept_empty_config: control.accept_empty_config,
             public_url,
             api_url,
             allowed_origins: control.allowed_origins.clone(),

@@ -125,6 +125,9 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
     /// that nothing needs any more. Says how many messages went. Unfinished messages stay, however old.
     async fn retain(&self, older_than: Timestamp) -> Result<u64, Error>;
 
+    /// Returns whether the log has no message.
+    async fn is_empty(&self) -> Result<bool, Error>;
+
     /// Whether the log can be read.
     async fn ping(&self) -> Result<(), Error>;
 

@@ -393,6 +393,10 @@ impl MessageLog for PostgresLog {
         timeout(RETAIN_WITHIN, retained).await.unwrap_or_else(|_| Err(outward(silent())))
     }
 
+    async fn is_empty(&self) -> Result<bool, Error> {
+        self.ask(read::is_empty(&self.readers.current()), outward).await
+    }
+
     async fn ping(&self) -> Result<(), Error> {
         self.ask(read::ping(&self.readers.current()), identity).await
     }

@@ -331,6 +331,10 @@ impl MessageLog for SqliteLog {
         retain::retain(&self.reader, &self.queue, older_than).await
     }
 
+    async fn is_empty(&self) -> Result<bool, Error> {
+        read::is_empty(self.tables().await?).await
+    }
+
     async fn ping(&self) -> Result<(), Error> {
         read::ping(&self.reader).await
     }

@@ -36,6 +36,9 @@ pub struct Flags {
     /// or `_` [default: a random one, printed once].
     #[arg(long, env = "KANAT_BOOTSTRAP_API_KEY", hide_env_values = true)]
     pub bootstrap_api_key: Option<String>,
+    /// Begin a new configuration although there is a message log with messages, which nobody will see then.
+    #[arg(long, env = "KANAT_ACCEPT_EMPTY_CONFIG", num_args = 0..=1, default_missing_value = "true")]
+    pub accept_empty_config: Option<bool>,
     /// What data-plane nodes say to get their plans, 16 characters or more [default: none can connect].
     #[arg(long, env = "KANAT_JOIN_TOKEN", hide_env_values = true)]
     pub join_token: Option<String>,
@@ -57,6 +60,7 @@ pub struct Settings {
     /// No batch job is dropped when there is none.
     pub batch_retention: Option<Duration>,
     pub bootstrap_api_key: Option<Secret<String>>,
+    pub accept_empty_config: bool,
     pub join_token: Option<Secret<String>>,
     pub tls_client_ca: Option<PathBuf>,
     pub send_secrets_unencrypted: bool,
@@ -64,8 +68,8 @@ pub struct Settings {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; public_url, api_url, allowed_origins, retention_days, batch_retention_days, bootstrap_api_key, join_token,
-            tls_client_ca, send_secrets_unencrypted);
+        or!(self, file; public_url, api_url, allowed_origins, retention_days, batch_retention_days, bootstrap_api_key,
+            accept_empty_config, join_token,             tls_client_ca, send_secrets_unencrypted);
         self
     }
 
@@ -79,6 +83,7 @@ impl Flags {
             batch_retention: value::retention(self.batch_retention_days.unwrap_or(30)),
             bootstrap_api_key: problems
                 .take("bootstrap_api_key", self.bootstrap_api_key.map(value::api_key).transpose()),
+            accept_empty_config: self.accept_empty_config.unwrap_or(false),
             join_token: problems.take("join_token", self.join_token.map(value::join_token).transpose()),
             tls_client_ca: self.tls_client_ca,
             send_secrets_unencrypted: self.send_secrets_unencrypted.unwrap_or(false),
@@ -117,6 +122,7 @@ impl Settings {
             retention_days: Some(value::to_days(self.retention)),
             batch_retention_days: Some(value::to_days(self.batch_retention)),
             bootstrap_api_key: value::mask(self.bootstrap_api_key.as_ref()),
+            accept_empty_config: Some(self.accept_empty_config),
             join_token: value::mask(self.join_token.as_ref()),
             tls_client_ca: self.tls_client_ca.clone(),
             send_secrets_unencrypted: Some(self.send_secrets_unencrypted),

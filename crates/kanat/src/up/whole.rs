@@ -77,6 +77,7 @@ impl Whole {
         let page = Page::new(api_url.base());
         let options = kanat_control_plane::Options {
             bootstrap_api_key: settings.control.bootstrap_api_key.clone(),
+            accept_empty_config: settings.control.accept_empty_config,
             public_url,
             api_url,
             allowed_origins: settings.control.allowed_origins.clone(),

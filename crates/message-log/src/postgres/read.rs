@@ -60,6 +60,11 @@ pub(super) async fn trace(reader: &PgPool, tenant: &Tenant, id: &MessageId) -> R
 }
 
 /// Whether the database answers.
+pub(super) async fn is_empty(reader: &PgPool) -> Result<bool, sqlx::Error> {
+    let any = sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM messages)");
+    Ok(!any.fetch_one(reader).await?)
+}
+
 pub(super) async fn ping(reader: &PgPool) -> Result<(), Error> {
     sqlx::query(PING).fetch_one(reader).await.map_err(outward)?;
     Ok(())

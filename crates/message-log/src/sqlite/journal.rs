@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"KNTLOTS1";
+/// What a journal of any version begins with.
+const MAGIC_OF_ALL: &[u8; 7] = b"KNTLOTS";
 /// The header has a block of its own, which is written once.
 const HEADER_BYTES: u64 = 4_096;
 /// Number, length and checksum of a record come before what it says.
@@ -56,10 +58,28 @@ impl Refused {
 
 /// What a process left behind.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Left {
-    pub salt: i64,
-    /// By number.
+pub(super) enum Left {
+    /// No file, or one that was never finished.
+    Nothing,
+    /// What stands in a journal of the tables that it was read for.
+    Own(Own),
+    /// A journal of other tables, or of these at another time. It may have no record.
+    Other { is_empty: bool },
+    /// A file that was no journal, or is none any more.
+    Damaged,
+    /// A journal of another build.
+    UnknownVersion,
+}
+
+/// The whole records of a journal, by their numbers, which grow.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Own {
+    /// Those from the begin of the file up to the first place that holds none.
     pub records: Vec<(i64, Vec<u8>)>,
+    /// Those behind that place which the tables lack: they were written after it, so that it held a record once.
+    pub behind: Vec<(i64, Vec<u8>)>,
+    /// Whether the file begins as a journal of the tables does.
+    pub is_header_whole: bool,
 }
 
 impl Journal {
@@ -140,27 +160,67 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     sync_name(path)
 }
 
-/// What stands in a file, up to the first record that is none; `None` when there is no file, or one that was never finished.
-pub(super) fn read(path: &Path) -> io::Result<Option<Left>> {
+/// Reads what stands in a file for tables that know journals by `salt` and have all records up to the number `folded`.
+pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
     let mut bytes = Vec::new();
     match File::open(path) {
         Ok(mut file) => file.read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
         Err(error) => return Err(error),
     };
-    let header = bytes.get(..HEADER_BYTES as usize).filter(|header| header.starts_with(MAGIC));
-    let Some(salt) = header.and_then(|header| header[8..16].try_into().ok()).map(i64::from_le_bytes) else {
-        return Ok(None);
-    };
+    let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES as usize) else { return Ok(Left::Nothing) };
+    let of_file = header[8..16].try_into().map(i64::from_le_bytes).unwrap_or_default();
+    let is_known = header.starts_with(MAGIC);
+    let is_header_whole = is_known && of_file == salt;
+    let (records, after) = records(rest, salt);
+    let last = records.last().map_or(folded, |(last, _)| folded.max(*last));
+    let behind = behind(after, salt, last);
+    let has_news = !behind.is_empty() || records.last().is_some_and(|(last, _)| *last > folded);
+    Ok(if is_header_whole || has_news && !is_of_another_version(header) {
+        Left::Own(Own { records, behind, is_header_whole })
+    } else if is_known {
+        Left::Other { is_empty: self::records(rest, of_file).0.is_empty() }
+    } else if is_of_another_version(header) {
+        Left::UnknownVersion
+    } else {
+        Left::Damaged
+    })
+}
+
+fn is_of_another_version(header: &[u8]) -> bool {
+    header.starts_with(MAGIC_OF_ALL) && !header.starts_with(MAGIC)
+}
+
+/// Returns the records up to the first place that holds none, each with the number after the one before, and the rest.
+fn records(mut rest: &[u8], salt: i64) -> (Vec<(i64, Vec<u8>)>, &[u8]) {
     let mut records: Vec<(i64, Vec<u8>)> = Vec::new();
-    let mut rest = &bytes[HEADER_BYTES as usize..];
     while let Some((number, says, after)) = record(rest, salt)
         && records.last().is_none_or(|(last, _)| last + 1 == number)
     {
         records.push((number, says.to_vec()));
         rest = after;
     }
-    Ok(Some(Left { salt, records }))
+    (records, rest)
+}
+
+/// Returns the whole records of numbers after `last`, wherever they stand. Those of an earlier turn have smaller numbers, and
+/// no journal holds more than its length has room for.
+fn behind(mut rest: &[u8], salt: i64, last: i64) -> Vec<(i64, Vec<u8>)> {
+    const MOST: i64 = (LIMIT_BYTES / FRAME_BYTES as u64).cast_signed();
+    let mut found: Vec<(i64, Vec<u8>)> = Vec::new();
+    while let Some((frame, _)) = rest.split_first_chunk::<8>() {
+        let number = i64::from_le_bytes(*frame);
+        let from = found.last().map_or(last, |(number, _)| *number);
+        let whole = (from < number && number <= last.saturating_add(MOST)).then(|| record(rest, salt)).flatten();
+        rest = match whole {
+            Some((number, says, after)) => {
+                found.push((number, says.to_vec()));
+                after
+            }
+            None => &rest[1..],
+        };
+    }
+    found
 }
 
 /// The first record, what it says, and what comes after it.
@@ -200,9 +260,21 @@ mod tests {
         journal.append(&mut [&[0; FRAME_BYTES], says.as_bytes()].concat()).unwrap()
     }
 
-    fn texts(path: &Path) -> Vec<(i64, String)> {
-        let left = read(path).unwrap().unwrap();
-        left.records.into_iter().map(|(number, says)| (number, String::from_utf8(says).unwrap())).collect()
+    fn own(path: &Path, salt: i64, folded: i64) -> Own {
+        match read(path, salt, folded).unwrap() {
+            Left::Own(own) => own,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn in_text(records: Vec<(i64, Vec<u8>)>) -> Vec<(i64, String)> {
+        records.into_iter().map(|(number, says)| (number, String::from_utf8(says).unwrap())).collect()
+    }
+
+    fn texts(path: &Path, salt: i64) -> Vec<(i64, String)> {
+        let own = own(path, salt, 0);
+        assert!(own.is_header_whole && own.behind.is_empty(), "{own:?}");
+        in_text(own.records)
     }
 
     fn said(records: &[(i64, &str)]) -> Vec<(i64, String)> {
@@ -213,17 +285,17 @@ mod tests {
     fn reads_what_was_written_and_nothing_of_an_earlier_turn() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lots");
-        assert_eq!(read(&path).unwrap(), None);
+        assert_eq!(read(&path, 7, 0).unwrap(), Left::Nothing);
         let mut journal = Journal::create(&path, 7, 40).unwrap();
-        assert_eq!(texts(&path), said(&[]));
+        assert_eq!(texts(&path, 7), said(&[]));
         assert_eq!([write(&mut journal, "one"), write(&mut journal, ""), write(&mut journal, "three")], [41, 42, 43]);
-        assert_eq!(texts(&path), said(&[(41, "one"), (42, ""), (43, "three")]));
+        assert_eq!(texts(&path, 7), said(&[(41, "one"), (42, ""), (43, "three")]));
         journal.begin_again();
         write(&mut journal, "ONE");
-        assert_eq!(texts(&path), said(&[(44, "ONE")]), "42 stands where 45 would, and is not taken for it");
-        assert_eq!(read(&path).unwrap().unwrap().salt, 7);
+        assert_eq!(texts(&path, 7), said(&[(44, "ONE")]), "42 stands where 45 would, and is not taken for it");
+        assert_eq!(read(&path, 8, 0).unwrap(), Left::Other { is_empty: false });
         journal.remove().unwrap();
-        assert_eq!(read(&path).unwrap(), None);
+        assert_eq!(read(&path, 7, 0).unwrap(), Left::Nothing);
     }
 
     #[test]
@@ -240,14 +312,61 @@ mod tests {
             let mut torn = whole.clone();
             torn[at] ^= 0x10;
             std::fs::write(&path, &torn).unwrap();
-            assert_eq!(texts(&path), said(&[(1, "first")]), "byte {at}");
+            assert_eq!(texts(&path, 1), said(&[(1, "first")]), "byte {at}");
             std::fs::write(&path, &whole[..at]).unwrap();
-            assert_eq!(texts(&path), said(&[(1, "first")]), "cut at {at}");
+            assert_eq!(texts(&path, 1), said(&[(1, "first")]), "cut at {at}");
         }
         for cut in [0, 7, 4_095] {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            assert_eq!(read(&path).unwrap(), None, "a file that was never finished");
+            assert_eq!(read(&path, 1, 0).unwrap(), Left::Nothing, "a file that was never finished");
         }
+    }
+
+    #[test]
+    fn whole_records_behind_a_damaged_place_are_found_whatever_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lots");
+        let mut journal = Journal::create(&path, 1, 0).unwrap();
+        // Of an earlier turn.
+        for number in 1..=9 {
+            write(&mut journal, &format!("earlier {number}"));
+        }
+        journal.begin_again();
+        let ends: Vec<u64> =
+            (10..=14).map(|number| (write(&mut journal, &format!("number {number}")), journal.end).1).collect();
+        let whole = std::fs::read(&path).unwrap();
+        let read_numbers = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let own = own(&path, 1, 9);
+            let numbers = |records: &[(i64, Vec<u8>)]| records.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+            (numbers(&own.records), numbers(&own.behind), own.is_header_whole)
+        };
+        for at in HEADER_BYTES..ends[0] {
+            let mut damaged = whole.clone();
+            damaged[usize::try_from(at).unwrap()] ^= 0x10;
+            assert_eq!(read_numbers(&damaged), (vec![], vec![11, 12, 13, 14], true), "byte {at} of the first");
+        }
+        let mut damaged = whole.clone();
+        damaged[usize::try_from(ends[1]).unwrap()..usize::try_from(ends[3]).unwrap()].fill(0);
+        assert_eq!(read_numbers(&damaged), (vec![10, 11], vec![14], true), "zeros over two of them");
+        for at in [0, 8, 15] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(read_numbers(&damaged), (vec![10, 11, 12, 13, 14], vec![], false), "byte {at} of the header");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_build_is_told_from_one_that_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lots");
+        write(&mut Journal::create(&path, 1, 0).unwrap(), "one");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[7] = b'2';
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read(&path, 1, 0).unwrap(), Left::UnknownVersion);
+        std::fs::write(&path, vec![0x20; 8_192]).unwrap();
+        assert_eq!(read(&path, 1, 0).unwrap(), Left::Damaged);
     }
 
     #[test]
@@ -285,7 +404,7 @@ mod tests {
             written += 1;
         }
         assert_eq!(written, 6);
-        assert_eq!(texts(&path).len(), 6);
+        assert_eq!(texts(&path, 1).len(), 6);
         assert!(std::fs::metadata(&path).unwrap().len() <= LIMIT_BYTES + GROWTH_BYTES);
         assert!(Journal::could_take(large.len()) && !Journal::could_take(34_000_000));
     }

@@ -76,6 +76,11 @@ fn received(row: &sqlx::sqlite::SqliteRow) -> Result<TraceRecord, Error> {
 }
 
 /// Whether the file can be read.
+pub(super) async fn is_empty(reader: &SqlitePool) -> Result<bool, Error> {
+    let any = sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT 1 FROM messages)");
+    Ok(!any.fetch_one(reader).await?)
+}
+
 pub(super) async fn ping(reader: &SqlitePool) -> Result<(), Error> {
     sqlx::query("SELECT 1 FROM counters").fetch_optional(reader).await?;
     Ok(())

@@ -30,25 +30,46 @@ pub(super) fn beside(file: &Path) -> PathBuf {
 pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<Unfolded, Error> {
     let (salt, folded): (i64, i64) = conn.query_row(STANDING, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let nothing = Unfolded::after(folded);
-    let Some(mut left) = journal::read(file).map_err(|error| unreadable(file, &error))? else { return Ok(nothing) };
-    let known = left.salt == salt;
-    left.records.retain(|(number, _)| !known || *number > folded);
-    let Some((first, _)) = left.records.first() else { return Ok(nothing) };
+    let mut own = match journal::read(file, salt, folded).map_err(|error| unreadable(file, &error))? {
+        Left::Nothing | Left::Other { is_empty: true } => return Ok(nothing),
+        Left::Other { is_empty: false } => {
+            let file = set_aside(file)?;
+            tracing::warn!(file = %file.display(), "a journal that does not belong to this message log was set aside");
+            return Ok(nothing);
+        }
+        Left::Damaged => {
+            let file = set_aside(file)?;
+            tracing::error!(file = %file.display(), "the journal of the message log is damaged, and nothing of it can be read");
+            return Ok(nothing);
+        }
+        Left::UnknownVersion => return Err(Error::UnknownJournal(file.display().to_string())),
+        Left::Own(own) => own,
+    };
+    own.records.retain(|(number, _)| *number > folded);
     // The tables of another time, as from a backup: nothing of it fits between what they have and what comes.
-    if !known || *first != folded + 1 {
-        let aside = with(file, &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()));
-        std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
-        tracing::warn!(file = %aside.display(), "a journal that does not belong to this message log was set aside");
+    if own.records.first().is_some_and(|(first, _)| *first != folded + 1) {
+        let file = set_aside(file)?;
+        tracing::warn!(file = %file.display(), "a journal that does not belong to this message log was set aside");
         return Ok(nothing);
     }
-    let records = left.records.len();
-    let mut unfolded = unfolded(nothing, left)?;
+    let is_damaged = !own.is_header_whole || !own.behind.is_empty();
+    own.records.append(&mut own.behind);
+    let Some((last, _)) = own.records.last() else { return Ok(nothing) };
+    let (records, lost) = (own.records.len(), last - folded - i64::try_from(own.records.len()).unwrap_or(i64::MAX));
+    let mut unfolded = unfolded(nothing, own.records)?;
     let statements = Statements::new(conn);
     let last_seq = crate::sqlite::schema::last_seq(conn)?;
     match transaction::run(&statements, Some(&unfolded), &[], last_seq, Commit::OnDisk).0 {
         Ok(_) => {
             tracing::info!(lots = records, messages = unfolded.len(), "took up what the last process had acknowledged");
             unfolded.clear();
+            if is_damaged {
+                let file = set_aside(file)?;
+                tracing::error!(
+                    file = %file.display(), records.lost = lost, records.taken = records,
+                    "the journal of the message log is damaged: it was set aside, and what is whole of it was taken up"
+                );
+            }
         }
         Err(error) if Kind::of(&error) != Kind::Operation => {
             syncs.note(&error);
@@ -59,8 +80,15 @@ pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<U
     Ok(unfolded)
 }
 
-fn unfolded(mut unfolded: Unfolded, left: Left) -> Result<Unfolded, Error> {
-    for (number, text) in left.records {
+/// Gives a journal another name, under which nobody reads it. Returns that.
+fn set_aside(file: &Path) -> Result<PathBuf, Error> {
+    let aside = with(file, &format!(".set-aside-{}", uuid::Uuid::now_v7().simple()));
+    std::fs::rename(file, &aside).map_err(|error| unreadable(file, &error))?;
+    Ok(aside)
+}
+
+fn unfolded(mut unfolded: Unfolded, records: Vec<(i64, Vec<u8>)>) -> Result<Unfolded, Error> {
+    for (number, text) in records {
         let lot = lot::read(text)?;
         for (seq, message) in lot.arrivals {
             unfolded.came(seq, Box::new(message));

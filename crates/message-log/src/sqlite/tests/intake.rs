@@ -9,8 +9,8 @@ use kanat_model::message::Status;
 
 use super::File;
 use crate::contract::{Subject, leased, message, settlement, tenant};
-use crate::sqlite::{Durability, Options};
-use crate::{Appended, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Renewed, Settled};
+use crate::sqlite::{Durability, Options, SqliteLog};
+use crate::{Appended, Error, EventQuery, Filter, Lease, MessageLog, NewMessage, Outcome, Place, Renewed, Settled};
 
 const JOURNAL: &str = "messages.db-intake";
 
@@ -139,6 +139,89 @@ async fn a_journal_of_another_time_is_set_aside() {
     std::fs::copy(&stale, journal(&backup)).unwrap();
     backup.open_with(Options::default()).await.close().await;
     assert_eq!(set_aside(&backup), 2);
+}
+
+/// Twenty messages, each of its own record, that are in the journal alone.
+async fn twenty_in_the_journal(file: &File) -> (File, FlowId, NodeId) {
+    let (subject, flow) = (Subject::open(file).await, FlowId::generate());
+    let other = locked(file).await;
+    for _ in 0..20 {
+        held(&subject, &flow, 1).await;
+    }
+    let copy = crashed(file);
+    unlock(other).await;
+    subject.close().await;
+    (copy, flow, subject.node)
+}
+
+/// Where each record of a journal begins, and the last one ends.
+fn places(journal: &[u8]) -> Vec<usize> {
+    let mut places = vec![4_096];
+    while let Some(at) = places.last().filter(|_| places.len() <= 20) {
+        let length = u32::from_le_bytes(journal[at + 8..at + 12].try_into().unwrap());
+        places.push(at + 16 + usize::try_from(length).unwrap());
+    }
+    places
+}
+
+#[tokio::test]
+async fn a_damaged_journal_is_set_aside_and_what_is_whole_of_it_is_taken_up() {
+    let file = File::new();
+    let (crash, flow, node) = twenty_in_the_journal(&file).await;
+    let whole = std::fs::read(journal(&crash)).unwrap();
+    let places = places(&whole);
+    let byte = |at: usize| at..at + 1;
+    let damages = [
+        ("the first record", byte(places[0] + 30), 19),
+        ("the length of the third record", byte(places[2] + 8), 19),
+        ("the last record but one", byte(places[18] + 30), 19),
+        ("two records", places[5]..places[7], 18),
+        ("the number by which the tables know it", byte(9), 20),
+        ("the first byte", byte(0), 20),
+    ];
+    for (what, damaged, left) in damages {
+        let copy = crashed(&crash);
+        let mut bytes = whole.clone();
+        bytes[damaged].iter_mut().for_each(|byte| *byte ^= 0x10);
+        std::fs::write(journal(&copy), &bytes).unwrap();
+        let next = Subject::open_as(&copy, node.clone()).await;
+        assert_eq!(count(&next, &flow, Status::Processing).await, left, "{what}");
+        assert_eq!(set_aside(&copy), 1, "{what}");
+        assert_eq!(next.claim(100, &[&flow]).await.len() as u64, left, "{what}");
+        let lease = next.lease(message(&flow)).await;
+        next.deliver(&lease).await;
+        next.close().await;
+        let again = Subject::open_as(&copy, node.clone()).await;
+        assert_eq!(count(&again, &flow, Status::Delivered).await, 1, "{what}");
+        again.close().await;
+        assert_eq!(set_aside(&copy), 1, "{what}: once");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_was_cut_off_by_the_crash_is_no_damage() {
+    let file = File::new();
+    let (crash, flow, node) = twenty_in_the_journal(&file).await;
+    let mut bytes = std::fs::read(journal(&crash)).unwrap();
+    let end = places(&bytes)[20];
+    bytes[end - 3..end].fill(0);
+    std::fs::write(journal(&crash), &bytes).unwrap();
+    let next = Subject::open_as(&crash, node).await;
+    assert_eq!(count(&next, &flow, Status::Processing).await, 19, "nobody was told of the last one");
+    assert_eq!(set_aside(&crash), 0);
+    next.close().await;
+}
+
+#[tokio::test]
+async fn a_journal_of_another_build_is_left_to_that_build() {
+    let file = File::new();
+    let (crash, ..) = twenty_in_the_journal(&file).await;
+    let mut bytes = std::fs::read(journal(&crash)).unwrap();
+    bytes[7] = b'2';
+    std::fs::write(journal(&crash), &bytes).unwrap();
+    let opened = SqliteLog::open(&crash.path, Options::default()).await;
+    assert!(matches!(opened, Err(Error::UnknownJournal(_))));
+    assert_eq!(std::fs::read(journal(&crash)).unwrap(), bytes);
 }
 
 #[tokio::test]
