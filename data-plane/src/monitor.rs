@@ -21,10 +21,11 @@ impl Monitor {
         Self { shared }
     }
 
-    /// Whether messages are taken in and run, and the log answers.
+    /// Whether messages are taken in and run, and the log answers and takes them.
     pub async fn ready(&self) -> bool {
-        let log = tokio::time::timeout(PROBE_TIMEOUT, self.shared.pipeline.ping());
-        self.shared.is_ready() && matches!(log.await, Ok(Ok(())))
+        let pipeline = &self.shared.pipeline;
+        let log = async { pipeline.ping().await.is_ok() && pipeline.takes_messages().await.is_ok() };
+        self.shared.is_ready() && tokio::time::timeout(PROBE_TIMEOUT, log).await == Ok(true)
     }
 
     /// The node as it is now.

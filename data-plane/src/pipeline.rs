@@ -13,6 +13,7 @@ mod lane;
 mod lease;
 mod persist;
 mod run;
+mod taking;
 mod tally;
 mod turns;
 
@@ -40,6 +41,7 @@ pub(crate) use job::Reply;
 use lane::{Lanes, Limits};
 use lease::Leases;
 pub(crate) use persist::persist;
+use taking::Taking;
 use turns::Turns;
 pub(crate) use turns::{Lost, Turn};
 
@@ -79,6 +81,7 @@ pub(crate) struct Pipeline {
     behind: Behind,
     /// Calls that wait for their turn.
     turns: Turns,
+    taking: Taking,
     /// Messages that are due in flows of which this node cannot run some versions yet.
     waiting_for_plans: AtomicU64,
     /// Messages that are being stored or run.
@@ -118,6 +121,7 @@ impl Pipeline {
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             behind: Behind::new(),
             turns: Turns::default(),
+            taking: Taking::default(),
             waiting_for_plans: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             ended: Notify::new(),
@@ -174,6 +178,11 @@ impl Pipeline {
 
     pub async fn ping(&self) -> Result<(), Error> {
         self.log.ping().await
+    }
+
+    /// Errors with the reason while the log does not take messages.
+    pub async fn takes_messages(&self) -> Result<(), String> {
+        self.taking.check(self.log.as_ref()).await
     }
 
     /// A message as it came in.

@@ -122,7 +122,7 @@ where
     match shared.pipeline.accept(runnable, arrival).await {
         Ok(Accepted::Duplicate(first)) => repeat::answer(shared, &flow, sent, first).await,
         Ok(accepted @ Accepted::New(_)) => Ok(webhook::answer(&accepted)),
-        Err(error) => Err(receive::not_stored(&error)),
+        Err(_) => Err(receive::not_stored()),
     }
 }
 

@@ -143,9 +143,14 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
     if !shared.pipeline.is_ready() {
         return not_ready("not taking work", request_id);
     }
-    match tokio::time::timeout(PROBE_TIMEOUT, shared.pipeline.ping()).await {
+    let log = async {
+        shared.pipeline.ping().await.map_err(|error| error.to_string())?;
+        shared.pipeline.takes_messages().await
+    };
+    match tokio::time::timeout(PROBE_TIMEOUT, log).await {
         Ok(Ok(())) => ok("ready"),
-        Ok(Err(_)) | Err(_) => not_ready("the message log is out of reach", request_id),
+        Ok(Err(reason)) => not_ready(&reason, request_id),
+        Err(_) => not_ready("the message log does not answer", request_id),
     }
 }
 
@@ -153,9 +158,10 @@ fn ok(state: &str) -> Response<Body> {
     status(StatusCode::OK, format!("{{\"status\":\"{state}\"}}"))
 }
 
-/// The id holds visible characters alone, which may be quotes.
 fn not_ready(state: &str, request_id: &str) -> Response<Body> {
-    let mut text = format!("{{\"status\":\"{state}\",\"requestId\":").into_bytes();
+    let mut text = b"{\"status\":".to_vec();
+    kanat_mapping::json::write_string(state, &mut text);
+    text.extend_from_slice(b",\"requestId\":");
     kanat_mapping::json::write_string(request_id, &mut text);
     text.push(b'}');
     let mut response = status(StatusCode::SERVICE_UNAVAILABLE, text);

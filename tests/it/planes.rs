@@ -7,6 +7,7 @@ mod full_disk;
 mod garbage;
 mod kill;
 mod limits;
+mod lost_files;
 mod pair;
 mod rolling;
 mod scale;

@@ -49,6 +49,7 @@ macro_rules! message_log_contract {
         $crate::message_log_contract! { @tests $harness;
             keeps_what_it_acknowledged_across_a_reopening
             keeps_every_byte_of_what_came_in
+            a_probe_leaves_nothing
             groups_concurrent_writes_into_few_commits
             frees_a_message_whose_sender_went_away
             refuses_a_second_message_of_the_same_id_alone

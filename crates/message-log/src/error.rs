@@ -5,9 +5,12 @@ use kanat_model::Code;
 /// A failed call to the log. Nothing of it was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The disk or the queue in front of it is full; accept nothing, and try again later.
+    /// The queue in front of it is full; accept nothing, and try again later.
     #[error("the message log is full")]
     Full,
+    /// Its disk is full or failed; accept nothing, and try again later.
+    #[error("the message log cannot write: {0}")]
+    Disk(String),
     /// The log cannot be written or read just now; try again.
     #[error("the message log is not available: {0}")]
     Unavailable(String),
@@ -30,7 +33,7 @@ pub enum Error {
 impl From<Error> for kanat_model::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Full => Self::unavailable("the message log is full, try again later"),
+            Error::Full | Error::Disk(_) => Self::unavailable("the message log is full, try again later"),
             Error::Unavailable(_) => Self::unavailable("the message log is not available, try again later"),
             Error::NotFound(id) => Self::not_found("message", id),
             Error::State(error) => error,

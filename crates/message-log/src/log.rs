@@ -20,7 +20,7 @@ use crate::{
 /// A call that writes returns when its effect is on disk. One that fails has had no effect.
 #[async_trait::async_trait]
 pub trait MessageLog: Quotas + Send + Sync + 'static {
-    /// Keeps a message. [`Error::Full`] at once, without waiting, when the disk or the queue is full.
+    /// Keeps a message. [`Error::Full`] at once, without waiting, when the queue is full.
     async fn append(&self, message: NewMessage) -> Result<Appended, Error>;
 
     /// Keeps messages together with their first attempts, all or none of them. Waits for room in the queue.
@@ -130,6 +130,12 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
 
     /// Whether the log can be read.
     async fn ping(&self) -> Result<(), Error>;
+
+    /// Writes as much as a small message and leaves nothing of it.
+    ///
+    /// # Errors
+    /// A message would be refused as well.
+    async fn probe(&self) -> Result<(), Error>;
 
     /// How much was written since the start.
     fn stats(&self) -> Stats;

@@ -401,6 +401,10 @@ impl MessageLog for PostgresLog {
         self.ask(read::ping(&self.readers.current()), identity).await
     }
 
+    async fn probe(&self) -> Result<(), Error> {
+        self.ask(append::probe(&self.workers.current()), outward).await
+    }
+
     fn stats(&self) -> Stats {
         self.context.shared.stats()
     }

@@ -7,6 +7,7 @@ mod claim;
 mod end;
 mod events;
 mod failure;
+mod files;
 mod inbox;
 mod intake;
 mod journal;
@@ -37,7 +38,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ use tokio_util::task::TaskTracker;
 pub use self::options::{Durability, Options};
 
 use self::checkpoint::{Checkpoints, Mover};
+use self::files::{Files, Watch};
 use self::inbox::Inbox;
 use self::intake::Intake;
 use self::operation::{Effect, Work};
@@ -74,6 +76,7 @@ pub struct SqliteLog {
     queue: Queue,
     reader: SqlitePool,
     shared: Arc<Shared>,
+    files: Files,
     /// Claims find by reading and then take by writing: one at a time, or they would find the same.
     claims: Mutex<()>,
     tasks: TaskTracker,
@@ -90,18 +93,20 @@ impl SqliteLog {
     async fn start(path: &Path, options: Options, syncs: Syncs) -> Result<Self, Error> {
         let (file, write) = (path.to_owned(), options.clone());
         let opened = tokio::task::spawn_blocking(move || connect(&file, &write, syncs)).await;
-        let Opened { conn, checkpoints, mover, intake, last_seq } =
+        let Opened { conn, checkpoints, mover, intake, files, last_seq } =
             opened.map_err(|error| Error::Other(error.to_string()))??;
         let shared = Arc::new(Shared::new(last_seq));
         let reader = options.reading(path).await?;
         let inbox = Arc::new(Inbox::default());
-        let writer = Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, options.durability);
+        let watch = Watch::new(files.clone());
+        let writer =
+            Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, watch, options.durability);
         let tasks = TaskTracker::new();
         tasks.spawn_blocking(move || writer.run(conn));
         tasks.spawn_blocking(move || mover.run());
         tasks.close();
         let queue = Queue::new(inbox, options.queue, options.queue_bytes);
-        Ok(Self { queue, reader, shared, claims: Mutex::new(()), tasks })
+        Ok(Self { queue, reader, shared, files, claims: Mutex::new(()), tasks })
     }
 
     /// The tables, with everything in them that was answered before.
@@ -134,6 +139,7 @@ struct Opened {
     checkpoints: Checkpoints,
     mover: Mover,
     intake: Intake,
+    files: Files,
     last_seq: i64,
 }
 
@@ -143,7 +149,15 @@ fn connect(path: &Path, options: &Options, syncs: Syncs) -> Result<Opened, Error
     let intake = Intake::open(&conn, path, options, &syncs)?;
     let last_seq = schema::last_seq(&conn)?;
     let (checkpoints, mover) = checkpoint::start(&conn, path, options, syncs)?;
-    Ok(Opened { conn, checkpoints, mover, intake, last_seq })
+    let files = Files::open(&[path.to_owned(), intake::beside(path), ahead_of(path)]);
+    Ok(Opened { conn, checkpoints, mover, intake, files, last_seq })
+}
+
+/// The write-ahead log of a file.
+fn ahead_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
 }
 
 #[async_trait::async_trait]
@@ -336,7 +350,12 @@ impl MessageLog for SqliteLog {
     }
 
     async fn ping(&self) -> Result<(), Error> {
+        self.files.look()?;
         read::ping(&self.reader).await
+    }
+
+    async fn probe(&self) -> Result<(), Error> {
+        self.done(Work::Probe).await
     }
 
     fn stats(&self) -> Stats {

@@ -59,8 +59,13 @@ pub(crate) fn not_ready(error: &versions::Error) -> Refusal {
     Refusal::unavailable("the flow cannot run on this node", Duration::from_secs(5))
 }
 
-/// The message log did not take a message.
-pub(crate) fn not_stored(error: &kanat_message_log::Error) -> Refusal {
-    tracing::warn!(%error, "a message was not accepted: the message log cannot store it");
+/// The message log did not tell of an earlier message.
+pub(crate) fn not_read(error: &kanat_message_log::Error) -> Refusal {
+    tracing::warn!(%error, "a repeated call was not answered: the message log cannot be read");
+    not_stored()
+}
+
+/// The message log did not take a message. Its pipeline has told the log of the service.
+pub(crate) fn not_stored() -> Refusal {
     Refusal::unavailable("the message cannot be stored for now", Duration::from_secs(5))
 }

@@ -90,7 +90,7 @@ where
             kanat_telemetry::metrics().ack.observe(begun.elapsed());
             Ok(answer(&accepted))
         }
-        Err(error) => Err(receive::not_stored(&error)),
+        Err(_) => Err(receive::not_stored()),
     }
 }
 

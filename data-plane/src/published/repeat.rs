@@ -53,7 +53,7 @@ pub(crate) async fn answer_of_run(
         return Ok(webhook::answer(&Accepted::Duplicate(first)));
     }
     let (message, trace) =
-        shared.pipeline.message(&tenant(flow), &first).await.map_err(|error| receive::not_stored(&error))?;
+        shared.pipeline.message(&tenant(flow), &first).await.map_err(|error| receive::not_read(&error))?;
     let failed = message.as_ref().and_then(|message| message.error.as_ref()).map(|error| error.kind);
     match message.map(|message| message.status) {
         Some(Status::Delivered) => match trace.iter().rev().find_map(Given::read) {
@@ -76,7 +76,7 @@ pub(crate) async fn answer_of_run(
 /// Whether `first` is the message of the same call; an error when it is that of another one under the same key.
 async fn is_repeat(shared: &Shared, flow: &Flow, sent: Option<Sent>, first: &MessageId) -> Result<bool, Refusal> {
     let Some(sent) = sent else { return Ok(false) };
-    let content = shared.pipeline.content(&tenant(flow), first).await.map_err(|error| receive::not_stored(&error))?;
+    let content = shared.pipeline.content(&tenant(flow), first).await.map_err(|error| receive::not_read(&error))?;
     let Some(content) = content else { return Ok(false) };
     match (Asked::read(&content.request), Asked::read(&sent.trigger)) {
         // It may have been known by the flow's own key, or be no more than a key by now.

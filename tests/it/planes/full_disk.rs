@@ -31,8 +31,27 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
     refused.expect_error(503, "UNAVAILABLE");
     assert!(!acked.is_empty());
     app.api.without_key().get("/health").await.expect(200);
+    let large = json!({ "filling": "x".repeat(50_000) });
+    let not_ready = until("the service is not ready", || async {
+        app.api.without_key().post(&url, &large).await;
+        let answer = app.api.without_key().get("/ready").await;
+        (answer.status == 503).then(|| answer.json())
+    })
+    .await;
+    let reason = not_ready["status"].as_str().unwrap();
+    assert!(reason.contains("the disk of ") && reason.contains(app.data_dir().to_str().unwrap()), "{reason}");
+    for _ in 0..50 {
+        app.api.without_key().post(&url, &large).await;
+    }
+    for line in [r#""message":"messages were not accepted: "#, r#""message":"the message log cannot write: "#] {
+        assert_eq!(app.log().matches(line).count(), 1, "{line}: {}", app.log());
+    }
 
     app.free_the_disk().await;
+    until("the service is ready again, without a message", || async {
+        (app.api.without_key().get("/ready").await.status == 200).then_some(())
+    })
+    .await;
     let id = until("there is room again", || async {
         let answer = app.api.without_key().post(&url, &json!({"n": "after"})).await;
         (answer.status == 202).then(|| answer.json()["messageId"].as_str().unwrap().to_owned())

@@ -18,7 +18,7 @@ use crate::settings::value::Database;
 pub async fn log(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Result<Arc<dyn MessageLog>> {
     match &settings.database {
         Database::Files => {
-            let log = SqliteLog::open(&folder.private_file("messages.db")?, sqlite::Options::default()).await;
+            let log = SqliteLog::open(&folder.database("messages.db")?, sqlite::Options::default()).await;
             Ok(Arc::new(log.context("cannot open the message log (messages.db)")?))
         }
         Database::Postgres(url) => {
@@ -34,7 +34,7 @@ pub async fn store(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> R
     let options = settings.pools.store();
     match &settings.database {
         Database::Files => {
-            let path = folder.private_file(STORE)?;
+            let path = folder.database(STORE)?;
             let store = Store::open_with(&format!("sqlite:{}", path.display()), &options).await;
             store.context("cannot open the configuration store (config.db)")
         }

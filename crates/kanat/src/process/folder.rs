@@ -1,8 +1,9 @@
-//! The data folder: one process at a time, and nobody else's to read. The lock is the system's, so that it is gone when the
-//! process is.
+//! The data folder: one process at a time, and nobody else's to read. The locks are the system's, so that they are gone when
+//! the process is. The databases are locked themselves too: who deletes the file of the lock frees the folder, not them.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use kanat_store::Store;
@@ -11,6 +12,9 @@ use crate::exit::usage;
 
 const LOCK: &str = "lock";
 
+/// What to do when another process has the folder.
+const ADVICE: &str = "stop it, or give this one its own with --data-dir";
+
 /// The configuration store in a data folder.
 pub const STORE: &str = "config.db";
 
@@ -18,6 +22,8 @@ pub const STORE: &str = "config.db";
 pub struct Folder {
     path: PathBuf,
     _lock: Option<File>,
+    /// To close one of them would take SQLite's own locks away, so that they outlive all who have the databases open.
+    databases: Mutex<Vec<File>>,
 }
 
 impl Folder {
@@ -26,27 +32,19 @@ impl Folder {
         make(path).map_err(|error| usage(format!("cannot make the data folder {}: {error}", path.display())))?;
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         tracing::info!("the data folder is {}", absolute.display());
-        Ok(Self { path: path.to_owned(), _lock: None })
+        Ok(Self { path: path.to_owned(), _lock: None, databases: Mutex::default() })
     }
 
     /// Makes the folder when it is missing, and takes it; an error when another process has it.
     pub fn take(path: &Path) -> Result<Self> {
-        Self::take_or(path, "stop it, or give this one its own with --data-dir")
+        Self::take_or(path, ADVICE)
     }
 
     /// Takes the folder; `advice` ends the error when another process has it.
     pub fn take_or(path: &Path, advice: &str) -> Result<Self> {
         let folder = Self::open(path)?;
-        let lock = open(&path.join(LOCK))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { _lock: Some(lock), ..folder }),
-            Err(TryLockError::WouldBlock) => {
-                Err(usage(format!("another kanat process uses the data folder {}\n{advice}", path.display())))
-            }
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("cannot lock the data folder {}", path.display()))
-            }
-        }
+        let lock = lock(&path.join(LOCK), path, advice)?;
+        Ok(Self { _lock: Some(lock), ..folder })
     }
 
     /// Takes the folder of a service that is stopped, and opens its configuration.
@@ -59,6 +57,7 @@ impl Folder {
             return Err(usage(format!("there is no {STORE} in {}: no service keeps its data there", path.display())));
         }
         let folder = Self::take_or(path, "stop the service first, and start it again afterwards")?;
+        let file = folder.database(STORE)?;
         let store = Store::open(&format!("sqlite:{}", file.display())).await;
         Ok((folder, store.with_context(|| format!("cannot open {}", file.display()))?))
     }
@@ -67,12 +66,28 @@ impl Folder {
         &self.path
     }
 
-    /// The path of a file that is there, be it empty, and that its owner alone can read. SQLite gives the files beside its
-    /// own the same mode.
-    pub fn private_file(&self, name: &str) -> Result<PathBuf> {
+    /// Takes the file of a database, which is made when it is missing: until this folder is dropped no other process takes it.
+    /// Its owner alone can read it; SQLite gives the files beside it the same mode. Returns its path.
+    ///
+    /// # Errors
+    /// Another process has taken it, or it cannot be opened.
+    pub fn database(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
-        open(&path)?;
+        let file = lock(&path, &self.path, ADVICE)?;
+        self.databases.lock().unwrap_or_else(PoisonError::into_inner).push(file);
         Ok(path)
+    }
+}
+
+/// Opens a file of a folder and locks it.
+fn lock(path: &Path, folder: &Path, advice: &str) -> Result<File> {
+    let file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(usage(format!("another kanat process uses the data folder {}\n{advice}", folder.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
     }
 }
 
@@ -107,13 +122,26 @@ mod tests {
         Folder::take(&folder).unwrap();
     }
 
+    #[test]
+    fn a_database_has_one_holder_also_where_the_lock_was_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Folder::take(folder.path()).unwrap();
+        first.database("messages.db").unwrap();
+        std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+        let second = Folder::take(folder.path()).unwrap();
+        let error = second.database("messages.db").err().unwrap().to_string();
+        assert!(error.contains("another kanat process"), "{error}");
+        drop(first);
+        second.database("messages.db").unwrap();
+    }
+
     #[cfg(unix)]
     #[test]
     fn its_files_are_their_owner_s_alone_even_in_an_open_folder() {
         use std::os::unix::fs::PermissionsExt;
         let parent = tempfile::tempdir().unwrap();
         std::fs::set_permissions(parent.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let file = Folder::take(parent.path()).unwrap().private_file("messages.db").unwrap();
+        let file = Folder::take(parent.path()).unwrap().database("messages.db").unwrap();
         assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -138,3 +138,16 @@ pub async fn refuses_writes_after_it_was_closed(harness: &dyn Harness) {
     assert!(matches!(subject.log.ping().await, Err(Error::Unavailable(_))));
     subject.close().await;
 }
+
+pub async fn a_probe_leaves_nothing(harness: &dyn Harness) {
+    let subject = Subject::open(harness).await;
+    assert!(subject.log.is_empty().await.expect("the log reads"));
+    for _ in 0..3 {
+        subject.log.probe().await.expect("there is room");
+    }
+    assert!(subject.log.is_empty().await.expect("the log reads"));
+    let lease = subject.lease(message(&FlowId::generate())).await;
+    assert!(!subject.log.is_empty().await.expect("the log reads"));
+    subject.deliver(&lease).await;
+    subject.close().await;
+}

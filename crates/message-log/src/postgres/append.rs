@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, MessageId};
 use kanat_model::message::Status;
-use sqlx::Row;
+use sqlx::{PgPool, Row};
 
 use super::text::{optional, text};
 use super::transaction::Transaction;
@@ -251,4 +251,16 @@ impl<'m> Fresh<'m> {
             },
         }
     }
+}
+
+/// Of random bytes, which no compression makes small.
+const PROBE: &str = "
+INSERT INTO bodies (seq, raw_body, request)
+SELECT nextval('events'), decode(string_agg(md5(random()::text), ''), 'hex'), '' FROM generate_series(1, 200)";
+
+/// Has the database find room for a body, and gives it back.
+pub(super) async fn probe(workers: &PgPool) -> Result<(), sqlx::Error> {
+    let mut tx = workers.begin().await?;
+    sqlx::query(PROBE).execute(&mut *tx).await?;
+    tx.rollback().await
 }

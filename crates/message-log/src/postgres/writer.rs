@@ -116,7 +116,7 @@ impl Writer {
                     batch.into_iter().partition(|operation| operation.work.brings_messages());
                 // What is accepted already must get on, and retention makes room: it is tried without the appends.
                 let retry = !appends.is_empty() && !rest.is_empty();
-                self.refuse(appends, &Error::Full);
+                self.refuse(appends, &Error::Disk(error.to_string()));
                 if retry {
                     pending.push((rest, tried));
                 } else {

@@ -1,5 +1,9 @@
 //! What SQLite's errors mean for a log.
 
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
 use crate::Error;
 
 /// What to do about a failed transaction.
@@ -27,6 +31,17 @@ impl Kind {
             1 | 18..=21 | 25 => Self::Operation,
             // Locked, read-only, damaged, ...: no operation is at fault.
             _ => Self::Away,
+        }
+    }
+
+    /// Says what is wrong with the disk that holds `folder`.
+    pub fn reason(error: &rusqlite::Error, folder: &Path) -> String {
+        let folder = folder.display();
+        match error.sqlite_error().map(|error| error.code) {
+            Some(ErrorCode::DiskFull) => format!("the disk of {folder} is full"),
+            Some(ErrorCode::SystemIoFailure) => format!("the disk of {folder} failed: {error}"),
+            Some(ErrorCode::ReadOnly) => format!("{folder} can only be read: {error}"),
+            _ => error.to_string(),
         }
     }
 

@@ -16,6 +16,7 @@ use rusqlite::{Connection, params};
 
 use self::lot::Lot;
 use self::pause::Pause;
+pub(super) use self::recover::beside;
 use self::room::Room;
 pub(super) use self::unfolded::Unfolded;
 use super::append;

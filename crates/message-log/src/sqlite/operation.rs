@@ -78,6 +78,8 @@ pub(super) enum Work {
         version: u32,
         checked_at: Timestamp,
     },
+    /// Writes as much as a small message does.
+    Probe,
     /// Puts what was answered into the tables, for somebody who reads them.
     Fold,
     /// Gives so many free pages back to the disk; not part of a transaction.
@@ -188,6 +190,7 @@ impl Work {
             | Self::ForgetRecords { .. }
             | Self::Exchange(_)
             | Self::ForgetQuotas
+            | Self::Probe
             | Self::ForgetPoll(_)
             | Self::Retry { .. }
             | Self::Discard { .. }

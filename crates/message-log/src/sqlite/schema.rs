@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING, PROBE];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -162,6 +162,14 @@ INSERT INTO counters (name, value) VALUES ('folded_lots', 0), ('journal_salt', 0
 /// Dead letters and retries of an environment, in the order of the log. All other messages have no entry in it.
 const FAILING: &str = "
 CREATE INDEX messages_failing ON messages (environment_id) WHERE status IN ('dead_letter', 'retrying');
+";
+
+/// Is written while messages are refused, to find whether there is room again.
+const PROBE: &str = "
+CREATE TABLE probe (
+    only_row BIGINT NOT NULL PRIMARY KEY CHECK (only_row = 1),
+    body BLOB NOT NULL
+);
 ";
 
 pub(super) const LAST_SEQ: &str = "

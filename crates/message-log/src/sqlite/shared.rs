@@ -142,6 +142,7 @@ impl Work {
             | Self::ForgetRecords { .. }
             | Self::Exchange(_)
             | Self::ForgetQuotas
+            | Self::Probe
             | Self::ForgetPoll(_)
             | Self::DropMessages { .. }
             | Self::DropKeys { .. }

@@ -126,6 +126,9 @@ fn settles(operations: &[Operation]) -> usize {
     operations.iter().filter(|operation| matches!(operation.work, Work::Settle(_))).count()
 }
 
+/// Some pages, which the write-ahead log has to find room for.
+const PROBE: &str = "INSERT OR REPLACE INTO probe (only_row, body) VALUES (1, randomblob(32768))";
+
 fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect> {
     match work {
         Work::AppendTried(rows) => tried::append(tx, rows),
@@ -141,6 +144,10 @@ fn single(tx: &mut Transaction<'_, '_>, work: &Work) -> rusqlite::Result<Effect>
         Work::NoteRecords { flow_id, records } => poll::note(tx, flow_id, records),
         Work::ForgetRecords { flow_id, before } => poll::forget(tx, flow_id, *before),
         Work::Exchange(exchange) => quota::exchange(tx, exchange),
+        Work::Probe => {
+            tx.execute(PROBE, ())?;
+            Ok(Effect::Done)
+        }
         Work::ForgetQuotas => quota::forget(tx),
         Work::ForgetPoll(flow_id) => poll::forget_poll(tx, flow_id),
         Work::DropMessages { from, to, older_than } => retain::drop_messages(tx, *from, *to, *older_than),

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::checkpoint::Checkpoints;
 use super::failure::Kind;
+use super::files::Watch;
 use super::inbox::{Inbox, Taken};
 use super::intake::{Done, Intake, TakenIn};
 use super::maintenance;
@@ -28,6 +29,7 @@ pub(super) struct Writer {
     inbox: Arc<Inbox>,
     shared: Arc<Shared>,
     intake: Intake,
+    watch: Watch,
     /// Who reads, and waits for the tables to have what was taken in.
     readers: Vec<Operation>,
     last_seq: i64,
@@ -56,6 +58,7 @@ impl Writer {
         inbox: Arc<Inbox>,
         shared: Arc<Shared>,
         intake: Intake,
+        watch: Watch,
         durability: Durability,
     ) -> Self {
         let last_seq = shared.last_event().max(intake.unfolded().last_seq());
@@ -66,7 +69,7 @@ impl Writer {
             Durability::Full => Commit::OnDisk,
             Durability::RelaxedMayLoseAckedMessages => Commit::Soon,
         };
-        Self { checkpoints, inbox, shared, intake, readers: Vec::new(), last_seq, answered }
+        Self { checkpoints, inbox, shared, intake, watch, readers: Vec::new(), last_seq, answered }
     }
 
     /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file. Profiles find the thread
@@ -103,6 +106,9 @@ impl Writer {
     }
 
     fn write(&mut self, statements: &Statements<'_>, batch: Vec<Operation>) {
+        if let Err(lost) = self.watch.check() {
+            return self.refuse_for_good(statements, batch, &lost);
+        }
         let (readers, operations): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|operation| matches!(operation.work, Work::Fold));
         self.readers.extend(readers);
@@ -110,6 +116,15 @@ impl Writer {
             self.write_down(statements, operations);
         }
         self.answer_readers(statements);
+    }
+
+    /// Refuses all but the end, since nobody would find again what is written.
+    fn refuse_for_good(&mut self, statements: &Statements<'_>, batch: Vec<Operation>, lost: &Error) {
+        let (ends, operations): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|operation| matches!(operation.work, Work::Close));
+        self.refuse(operations, lost);
+        self.tell_readers(false);
+        ends.into_iter().for_each(|end| self.write_alone(statements.conn(), end));
     }
 
     /// Lets read who waits to, unless the tables are to be tried again only in a moment: then by that try, whoever makes it.
@@ -159,6 +174,10 @@ impl Writer {
         // What cannot be looked up will be told by the transaction.
         let Ok(TakenIn::Done(done, last_seq)) = taken else { return Some(batch) };
         self.last_seq = last_seq;
+        if let Err(lost) = self.watch.check() {
+            self.refuse(batch, &lost);
+            return None;
+        }
         if done.iter().any(|done| done.seq.is_some()) {
             self.shared.taken_in(done.iter().map(|Done { effect, .. }| effect));
         }
@@ -209,6 +228,9 @@ impl Writer {
         };
         let Batch { operations, folds } = batch;
         self.last_seq = last_seq;
+        if let Err(lost) = self.watch.check() {
+            return self.refuse(operations, &lost);
+        }
         if folds {
             self.committed(statements, &operations, &effects, self.answered, wrote);
         } else {
@@ -249,11 +271,11 @@ impl Writer {
         let Batch { operations, folds } = batch;
         match Kind::of(&error) {
             Kind::NoRoom => {
-                tracing::error!(%error, operations = operations.len(), "the message log has no room on its disk");
+                let reason = self.watch.not_written(&error, operations.len());
                 let (appends, rest): (Vec<_>, Vec<_>) =
                     operations.into_iter().partition(|operation| operation.work.brings_messages());
                 let alone = appends.is_empty() && rest.len() == 1;
-                self.refuse(appends, &Error::Full);
+                self.refuse(appends, &Error::Disk(reason.clone()));
                 // What is accepted already must get on: this is tried without the appends.
                 if !alone {
                     return pending.extend(halves(rest, folds));
@@ -261,14 +283,14 @@ impl Writer {
                 // Retention makes room, which what was taken in may need.
                 let (drops, rest): (Vec<_>, Vec<_>) =
                     rest.into_iter().partition(|operation| folds && operation.work.makes_room());
-                self.refuse(rest, &Error::Unavailable(error.to_string()));
+                self.refuse(rest, &Error::Unavailable(reason));
                 pending.extend(halves(drops, false));
             }
             Kind::Away => {
-                tracing::error!(%error, operations = operations.len(), "the message log cannot be written");
+                let reason = self.watch.not_written(&error, operations.len());
                 self.intake.put_off(Instant::now());
                 self.tell_readers(false);
-                self.refuse(operations, &Error::Unavailable(error.to_string()));
+                self.refuse(operations, &Error::Unavailable(reason));
             }
             Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),
             // It was not this one, perhaps.

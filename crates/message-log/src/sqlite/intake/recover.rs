@@ -11,6 +11,7 @@ use crate::Error;
 use crate::sqlite::failure::Kind;
 use crate::sqlite::journal::{self, Journal, Left};
 use crate::sqlite::maintenance;
+use crate::sqlite::schema;
 use crate::sqlite::statements::Statements;
 use crate::sqlite::syncs::Syncs;
 use crate::sqlite::transaction::{self, Commit};
@@ -18,10 +19,14 @@ use crate::sqlite::transaction::{self, Commit};
 const STANDING: &str = "
 SELECT (SELECT value FROM counters WHERE name = 'journal_salt'), (SELECT value FROM counters WHERE name = 'folded_lots')";
 
+/// The last place that a message or event in the tables has.
+const TAKEN: &str = "
+SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM transitions))";
+
 const SET_SALT: &str = "UPDATE counters SET value = ? WHERE name = 'journal_salt'";
 
 /// The journal of a file.
-pub(super) fn beside(file: &Path) -> PathBuf {
+pub(in crate::sqlite) fn beside(file: &Path) -> PathBuf {
     with(file, "-intake")
 }
 
@@ -58,7 +63,14 @@ pub(super) fn recover(conn: &Connection, file: &Path, syncs: &Syncs) -> Result<U
     let (records, lost) = (own.records.len(), last - folded - i64::try_from(own.records.len()).unwrap_or(i64::MAX));
     let mut unfolded = unfolded(nothing, own.records)?;
     let statements = Statements::new(conn);
-    let last_seq = crate::sqlite::schema::last_seq(conn)?;
+    let last_seq = schema::last_seq(conn)?;
+    let taken = conn.query_row(TAKEN, (), |row| row.get(0))?;
+    if unfolded.make_way(taken, last_seq) {
+        tracing::error!(
+            messages = unfolded.len(),
+            "another process wrote into this message log: what the last one had acknowledged gets other places in it"
+        );
+    }
     match transaction::run(&statements, Some(&unfolded), &[], last_seq, Commit::OnDisk).0 {
         Ok(_) => {
             tracing::info!(lots = records, messages = unfolded.len(), "took up what the last process had acknowledged");

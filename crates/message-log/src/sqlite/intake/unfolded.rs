@@ -65,6 +65,30 @@ impl Unfolded {
         arrivals.flatten().chain(self.ends.iter().map(|end| end.event)).max().unwrap_or(0)
     }
 
+    /// The first place that one of them has; `None` when there is none.
+    fn first_seq(&self) -> Option<i64> {
+        let ends = self.ends.iter().map(|end| end.event);
+        self.arrivals.iter().map(|arrival| arrival.seq).chain(ends).min()
+    }
+
+    /// Gives all of them later places, after `last_seq`, if places from `taken` back are those of others. Returns whether they
+    /// were.
+    pub fn make_way(&mut self, taken: i64, last_seq: i64) -> bool {
+        let Some(first) = self.first_seq().filter(|first| *first <= taken) else { return false };
+        let by = last_seq.max(self.last_seq()) + 1 - first;
+        for Arrival { seq, end, .. } in &mut self.arrivals {
+            *seq += by;
+            if let Some(End { event, change }) = end {
+                *event += by;
+                change.seq += by;
+                change.from_token += by;
+            }
+        }
+        // The messages of these stand in the tables, where they stood.
+        self.ends.iter_mut().for_each(|end| end.event += by);
+        true
+    }
+
     pub fn hash(&self, id: &MessageId) -> u64 {
         self.hasher.hash_one(id)
     }

@@ -198,6 +198,43 @@ async fn a_damaged_journal_is_set_aside_and_what_is_whole_of_it_is_taken_up() {
     }
 }
 
+/// As where the file of the lock was deleted, and a second process wrote beside the first one.
+#[tokio::test]
+async fn what_another_process_wrote_in_between_keeps_its_places_and_nothing_is_lost() {
+    let file = File::new();
+    let (crash, flow, node) = twenty_in_the_journal(&file).await;
+    let bytes = std::fs::read(journal(&crash)).unwrap();
+    let mut tables = crash.connect().await;
+    let counters = "SELECT name, value FROM counters WHERE name IN ('journal_salt', 'folded_lots')";
+    let before: Vec<(String, i64)> = sqlx::query_as(counters).fetch_all(&mut tables).await.unwrap();
+    sqlx::Connection::close(tables).await.unwrap();
+    std::fs::remove_file(journal(&crash)).unwrap();
+    let other = Subject::open(&crash).await;
+    let other_flow = FlowId::generate();
+    for lease in held(&other, &other_flow, 30).await.iter().skip(10) {
+        other.deliver(lease).await;
+    }
+    other.close().await;
+    let mut tables = crash.connect().await;
+    for (name, value) in before {
+        let set = sqlx::query("UPDATE counters SET value = ? WHERE name = ?").bind(value).bind(name);
+        set.execute(&mut tables).await.unwrap();
+    }
+    sqlx::Connection::close(tables).await.unwrap();
+    std::fs::write(journal(&crash), bytes).unwrap();
+
+    let next = Subject::open_as(&crash, node).await;
+    assert_eq!(count(&next, &flow, Status::Processing).await, 20);
+    assert_eq!(count(&next, &other_flow, Status::Processing).await, 10);
+    assert_eq!(count(&next, &other_flow, Status::Delivered).await, 20);
+    let claimed = next.claim(100, &[&flow, &other_flow]).await;
+    assert_eq!(claimed.len(), 20, "the other node's are held by a lease that is good");
+    for message in claimed {
+        next.deliver(&message.lease).await;
+    }
+    next.close().await;
+}
+
 #[tokio::test]
 async fn a_record_that_was_cut_off_by_the_crash_is_no_damage() {
     let file = File::new();

@@ -14,10 +14,10 @@ use rusqlite::ffi;
 
 use super::File;
 use super::intake::{count, crashed, held, journal, locked, unlock};
-use crate::contract::{Subject, message, ordered, tenant};
+use crate::contract::{Subject, message, ordered, settlement, tenant};
 use crate::sqlite::syncs::Syncs;
 use crate::sqlite::{Options, SqliteLog};
-use crate::{Appended, Error, Filter, MessageLog, NewMessage, Place, Position};
+use crate::{Appended, Error, Filter, MessageLog, NewMessage, Outcome, Place, Position};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// How long the writer waits for another program, once.
@@ -55,7 +55,7 @@ async fn starts_on_a_full_disk_with_what_the_tables_do_not_take_yet() {
     for boot in 0..2 {
         let log = copy.open_with(full.clone()).await;
         assert!(matches!(total(&*log, &flow).await, Err(Error::Unavailable(_))), "boot {boot}");
-        assert!(matches!(log.append(large(&flow, 100_000)).await, Err(Error::Full)), "boot {boot}");
+        assert!(matches!(log.append(large(&flow, 100_000)).await, Err(Error::Disk(_))), "boot {boot}");
         log.close().await;
         assert!(journal(&copy).exists(), "boot {boot}");
     }
@@ -163,4 +163,34 @@ async fn what_is_answered_after_a_failed_sync_does_not_stand_behind_what_that_lo
         next.close().await;
         assert!(!journal(&file).exists());
     }
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_into_a_file_that_nobody_will_find() {
+    for lost in ["messages.db", "messages.db-wal", "messages.db-intake"] {
+        let file = File::new();
+        let (subject, flow) = (Subject::open(&file).await, FlowId::generate());
+        let early = subject.lease(message(&flow)).await;
+        std::fs::remove_file(file.path.with_file_name(lost)).unwrap();
+        for _ in 0..3 {
+            let refused = subject.log.append(message(&flow)).await;
+            assert!(matches!(&refused, Err(Error::Unavailable(reason)) if reason.contains(lost)), "{refused:?}");
+        }
+        let keyed = NewMessage { ordering_key: Some("one".to_owned()), ..message(&flow) };
+        assert!(subject.log.append(keyed).await.is_err(), "neither is what goes into the tables at once");
+        assert!(subject.log.settle(&settlement(&early, 1, Outcome::Delivered)).await.is_err());
+        assert!(subject.log.ping().await.is_err());
+        subject.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_was_moved_away_is_noticed_without_a_message() {
+    let file = File::new();
+    let subject = Subject::open(&file).await;
+    subject.log.ping().await.unwrap();
+    std::fs::rename(&file.path, file.path.with_extension("away")).unwrap();
+    assert!(matches!(subject.log.ping().await, Err(Error::Unavailable(_))));
+    assert!(subject.log.append(message(&FlowId::generate())).await.is_err());
+    subject.close().await;
 }

@@ -26,7 +26,7 @@ async fn filled(log: &Arc<SqliteLog>, flow: &FlowId, boot: &BootId) -> Vec<Lease
             match result {
                 Ok(Appended::Leased(lease)) => leases.push(lease.clone()),
                 Ok(other) => panic!("{other:?}"),
-                Err(error) => assert!(matches!(error, Error::Full), "{error}"),
+                Err(error) => assert!(matches!(error, Error::Disk(_)), "{error}"),
             }
         }
         if results.iter().any(Result::is_err) {
@@ -56,7 +56,7 @@ async fn a_full_disk_refuses_what_comes_in_and_loses_nothing() {
     let leases = filled(&log, &flow, &boot).await;
     assert!(leases.len() > 50, "{} messages went in", leases.len());
     // What did not fit as a group might fit alone; this does not.
-    assert!(matches!(log.append(sized(&flow, 500_000)).await, Err(Error::Full)));
+    assert!(matches!(log.append(sized(&flow, 500_000)).await, Err(Error::Disk(_))));
 
     // What is in can be seen, and what was refused is not there.
     let sample = message(&flow);
