@@ -9,6 +9,12 @@ pub enum Error {
     MalformedMasterKey,
     #[error("a master key of one repeated byte is no secret; `openssl rand -base64 32` makes a good one")]
     RepeatedMasterKey,
+    #[error(
+        "{} holds no master key ({reason}): restore the file from a backup, or give the key that it held by KANAT_MASTER_KEY; \
+         no other key opens what is sealed already",
+        path.display()
+    )]
+    BrokenMasterKeyFile { path: PathBuf, reason: String },
     #[error("cannot read or write the master key {}: {source}", path.display())]
     MasterKeyFile { path: PathBuf, source: std::io::Error },
     #[error("what is sealed is not of this format")]

@@ -17,6 +17,9 @@ const HEADER_LEN: usize = 1 + KEY_ID_LEN + NONCE_LEN;
 
 type KeyId = [u8; KEY_ID_LEN];
 
+/// The file of a data folder that holds the master key.
+pub const MASTER_KEY: &str = "master.key";
+
 /// Seals under its first key, and opens under any of its keys.
 pub struct Sealer {
     keys: Vec<(KeyId, LessSafeKey)>,
@@ -28,7 +31,11 @@ impl Sealer {
     pub fn from_env_or_file(text: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
         match text.map(str::trim).filter(|text| !text.is_empty()) {
             Some(text) => Self::from_text(text),
-            None => Self::from_text(master::read_or_make(&data_dir.join("master.key"))?.expose()),
+            None => {
+                let path = data_dir.join(MASTER_KEY);
+                let key = Self::from_text(master::read_or_make(&path)?.expose());
+                key.map_err(|error| Error::BrokenMasterKeyFile { path, reason: error.to_string() })
+            }
         }
     }
 

@@ -27,6 +27,9 @@ pub(super) fn read_or_make(path: &Path) -> Result<Secret<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Secret::new(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(Error::BrokenMasterKeyFile { path: path.to_owned(), reason: "it is no text".to_owned() })
+        }
         Err(error) => Err(failed(error)),
     }
 }
@@ -122,9 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_an_error_and_not_a_new_key() {
+    fn a_file_without_a_key_is_an_error_and_not_a_new_key() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("master.key"), "").unwrap();
-        assert!(matches!(Sealer::from_env_or_file(None, folder.path()), Err(Error::MalformedMasterKey)));
+        for bytes in [&b""[..], b"\xff\xfe", b"short"] {
+            fs::write(folder.path().join("master.key"), bytes).unwrap();
+            let error = Sealer::from_env_or_file(None, folder.path()).err().unwrap().to_string();
+            assert!(error.contains("master.key holds no master key") && error.contains("backup"), "{error}");
+        }
     }
 }

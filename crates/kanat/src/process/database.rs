@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use kanat_auth::Sealer;
+use kanat_auth::{MASTER_KEY, Sealer};
 use kanat_message_log::postgres::PostgresLog;
 use kanat_message_log::sqlite::{self, SqliteLog};
 use kanat_message_log::{Error, MessageLog};
 use kanat_store::Store;
 
-use super::folder::{Folder, STORE};
+use super::folder::{Folder, STORE, close};
 use super::waiting::Doors;
 use crate::settings::process::Settings;
 use crate::settings::value::Database;
@@ -48,6 +48,7 @@ pub async fn store(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> R
 
 /// The master key that is set, or that of the data folder.
 pub fn sealer(settings: &Settings) -> Result<Arc<Sealer>> {
+    close(&settings.data_dir.join(MASTER_KEY), 0o600);
     let key = settings.master_key.as_ref().map(|key| key.expose().as_str());
     Ok(Arc::new(Sealer::from_env_or_file(key, &settings.data_dir).context("cannot get the master key")?))
 }

@@ -30,6 +30,7 @@ impl Folder {
     /// Makes the folder when it is missing, and leaves it to others as well.
     pub fn open(path: &Path) -> Result<Self> {
         make(path).map_err(|error| usage(format!("cannot make the data folder {}: {error}", path.display())))?;
+        close(path, 0o700);
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         tracing::info!("the data folder is {}", absolute.display());
         Ok(Self { path: path.to_owned(), _lock: None, databases: Mutex::default() })
@@ -99,6 +100,30 @@ fn make(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
+/// Takes what others may do with a file or folder of ours away, and says so. A folder for everybody, such as `/tmp`, is not
+/// ours; neither is one that another user owns, as some volumes are.
+pub fn close(path: &Path, mode: u32) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        const STICKY: u32 = 0o1000;
+        let Ok(found) = std::fs::metadata(path) else { return };
+        let found = found.permissions().mode() & 0o7777;
+        if found & 0o077 == 0 || found & STICKY != 0 {
+            return;
+        }
+        let path_text = path.display();
+        match std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)) {
+            Ok(()) => {
+                tracing::warn!("{path_text} was open to others (mode {found:o}), and is closed now (mode {mode:o})")
+            }
+            Err(error) => {
+                tracing::warn!(%error, "{path_text} is open to others (mode {found:o}), and cannot be closed")
+            }
+        }
+    }
+}
+
 fn open(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
@@ -133,6 +158,29 @@ mod tests {
         assert!(error.contains("another kanat process"), "{error}");
         drop(first);
         second.database("messages.db").unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_open_to_others_is_closed_but_for_a_folder_of_everybody() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("master.key");
+        close(&path, 0o600);
+        std::fs::write(&path, "").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        for (found, left) in [(0o644, 0o600), (0o640, 0o600), (0o400, 0o400)] {
+            set(&path, found);
+            close(&path, 0o600);
+            assert_eq!(mode(&path), left, "{found:o}");
+        }
+        set(parent.path(), 0o1777);
+        close(parent.path(), 0o700);
+        assert_eq!(mode(parent.path()), 0o1777);
+        set(parent.path(), 0o755);
+        drop(Folder::open(parent.path()).unwrap());
+        assert_eq!(mode(parent.path()), 0o700);
     }
 
     #[cfg(unix)]

@@ -11,10 +11,12 @@ const FILE: &str = "node-id";
 /// Reads the id, or makes one and keeps it.
 pub fn node_id(folder: &Path) -> Result<NodeId> {
     let path = folder.join(FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            read(&text).with_context(|| format!("{} does not hold a node id; restore or remove it", path.display()))
-        }
+    match std::fs::read(&path) {
+        Ok(bytes) => read(&bytes).with_context(|| {
+            let path = path.display();
+            format!("{path} holds no node id: restore it, or remove it to go on as a new node, which takes up what the former \
+                     one held once its lease has ended")
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let id = NodeId::generate();
             keep(folder, &path, &id).with_context(|| format!("cannot write {}", path.display()))?;
@@ -24,8 +26,8 @@ pub fn node_id(folder: &Path) -> Result<NodeId> {
     }
 }
 
-fn read(text: &str) -> Result<NodeId> {
-    let text = text.trim();
+fn read(bytes: &[u8]) -> Result<NodeId> {
+    let text = std::str::from_utf8(bytes).context("it is no text")?.trim();
     if !text.starts_with("node_") || text.contains(char::is_whitespace) {
         bail!("{text:?} does not begin with `node_`");
     }
@@ -55,7 +57,10 @@ mod tests {
     #[test]
     fn a_broken_file_is_an_error_and_not_another_node() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(FILE), "").unwrap();
-        assert!(node_id(folder.path()).is_err());
+        for bytes in [&b""[..], b"\xff\xfe", b"nobody"] {
+            std::fs::write(folder.path().join(FILE), bytes).unwrap();
+            let error = format!("{:#}", node_id(folder.path()).unwrap_err());
+            assert!(error.contains("restore it, or remove it"), "{error}");
+        }
     }
 }

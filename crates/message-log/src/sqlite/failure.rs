@@ -41,11 +41,13 @@ impl Kind {
             Some(ErrorCode::DiskFull) => format!("the disk of {folder} is full"),
             Some(ErrorCode::SystemIoFailure) => format!("the disk of {folder} failed: {error}"),
             Some(ErrorCode::ReadOnly) => format!("{folder} can only be read: {error}"),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&error.to_string()),
             _ => error.to_string(),
         }
     }
 
-    fn says(self, message: String) -> Error {
+    fn says(self, code: Option<i32>, message: String) -> Error {
+        let message = if code.is_some_and(is_damage) { damaged(&message) } else { message };
         match self {
             Self::NoRoom | Self::Away => Error::Unavailable(message),
             Self::Operation => Error::Other(message),
@@ -53,9 +55,22 @@ impl Kind {
     }
 }
 
+/// SQLITE_CORRUPT, SQLITE_NOTADB
+fn is_damage(extended: i32) -> bool {
+    matches!(extended & 0xff, 11 | 26)
+}
+
+fn damaged(error: &str) -> String {
+    format!(
+        "messages.db is damaged ({error}): stop the service, and restore the file from a backup or repair it with sqlite3's \
+         .recover"
+    )
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Kind::of(&error).says(error.to_string())
+        let code = error.sqlite_error().map(|error| error.extended_code);
+        Kind::of(&error).says(code, error.to_string())
     }
 }
 
@@ -71,6 +86,6 @@ impl From<sqlx::Error> for Error {
             // No connection is free, or the pool is closed.
             (None, _) => Kind::Away,
         };
-        kind.says(error.to_string())
+        kind.says(code, error.to_string())
     }
 }
