@@ -62,6 +62,8 @@ pub struct Caller {
     pub name: String,
     /// The only environment that the key opens, if it is bound to one.
     pub bound_to: Option<EnvironmentId>,
+    /// What tells this call and its repeats from all others, where it came with an idempotency key.
+    pub call: Option<String>,
 }
 
 /// The revision that a caller means to change (`If-Match`); none when any will do.

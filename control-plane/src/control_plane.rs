@@ -19,7 +19,7 @@ use crate::jobs::{
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
 use crate::push::{Hub, PlanStreams};
-use crate::{Monitor, PublicService, PublicUrl, bootstrap, master_key};
+use crate::{Monitor, PublicService, PublicUrl, bootstrap, idempotency, master_key};
 
 /// What an operator may choose.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +85,9 @@ impl ControlPlane {
         master_key::check(&store, &sealer).await?;
         if !options.accept_empty_config {
             bootstrap::refuse_lost_configuration(&store, log.as_ref()).await?;
+        }
+        if store.is_of_one_process() {
+            idempotency::forget_cut_off(&store).await?;
         }
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
         environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;

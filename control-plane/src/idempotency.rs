@@ -1,20 +1,25 @@
-//! `Idempotency-Key`: behind authentication, in front of the services. The first request under a key runs; the same one
-//! again within a day gets its answer again, another one is refused. Only answers that say success are kept: what
-//! failed may be tried again under the same key.
+//! `Idempotency-Key`: behind authentication and its roles, in front of the services. The first request of a credential under a key
+//! runs; the same one again within a day gets its answer again, without the keys that it showed; another one is refused. Only
+//! answers that say success are kept: what failed may be tried again under the same key. A crash may come before the answer is
+//! kept: what the call made is known by [`Caller::call`].
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
+use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use kanat_auth::Permission;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_store::answered_request::{self, AnsweredRequest};
+use kanat_store::{Store, done_call};
 use sha2::{Digest, Sha256};
 use tonic::body::Body;
 use tower::Service;
@@ -24,6 +29,8 @@ use crate::authentication::Rules;
 use crate::grpc::{MAX_MESSAGE_BYTES, status};
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Marks an answer that was given before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 const MAX_KEY_BYTES: usize = 255;
@@ -33,6 +40,13 @@ const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// The same of a request whose body is read while it runs.
 const LONGEST_STREAM: Duration = Duration::from_secs(10 * 60);
+
+/// Frees the keys of requests that a former process did not answer, where there was no other one.
+pub async fn forget_cut_off(store: &Store) -> Result<(), kanat_store::Error> {
+    let mut tx = store.begin().await?;
+    answered_request::forget_unanswered(&mut tx).await?;
+    tx.commit().await
+}
 
 /// Services whose changes can be asked for twice and happen once.
 #[derive(Clone)]
@@ -69,10 +83,10 @@ where
         let (Some(caller), Some(key), true) = (caller, request.headers().get(KEY).cloned(), changes) else {
             return Box::pin(inner.call(request));
         };
-        let app = Arc::clone(&self.app);
+        let (app, rules) = (Arc::clone(&self.app), Arc::clone(&self.rules));
         let streams = self.rules.streams(request.uri().path());
         Box::pin(async move {
-            let begun = match Once::of(&app, &caller, &key, request.uri().path()) {
+            let begun = match Once::of(&app, &rules, &caller, &key, request.uri().path()) {
                 Ok(once) if streams => once.begin_stream(request).await,
                 Ok(once) => once.begin(request).await,
                 Err(error) => Err(error),
@@ -89,7 +103,9 @@ where
 /// A request that runs under a key.
 struct Once<'a> {
     app: &'a App,
+    rules: &'a Rules,
     caller: &'a Caller,
+    path: String,
     key: String,
     /// Of what makes a request the same one: where it goes, for which environment, and what it says.
     hash: Arc<Mutex<Sha256>>,
@@ -101,7 +117,7 @@ enum Begun<'a> {
 }
 
 impl<'a> Once<'a> {
-    fn of(app: &'a App, caller: &'a Caller, key: &HeaderValue, path: &str) -> Result<Self, Error> {
+    fn of(app: &'a App, rules: &'a Rules, caller: &'a Caller, key: &HeaderValue, path: &str) -> Result<Self, Error> {
         let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let key = key.to_str().ok().filter(|text| (1..=MAX_KEY_BYTES).contains(&text.len())).filter(is_visible);
         let key = key.ok_or_else(|| Error::field("Idempotency-Key", "is not 1 to 255 visible ASCII characters"))?;
@@ -110,11 +126,24 @@ impl<'a> Once<'a> {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
-        Ok(Self { app, caller, key: key.to_owned(), hash: Arc::new(Mutex::new(hash)) })
+        let (path, key, hash) = (path.to_owned(), key.to_owned(), Arc::new(Mutex::new(hash)));
+        Ok(Self { app, rules, caller, path, key, hash })
+    }
+
+    /// Lets the services know the call, so that what it makes is known by it.
+    fn mark(&self, parts: &mut Parts) {
+        let mut hash = Sha256::new();
+        for part in [self.caller.key_id.as_str(), self.caller.environment_id.as_str(), &self.path, &self.key] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let call = Some(URL_SAFE_NO_PAD.encode(hash.finalize()));
+        parts.extensions.insert(Caller { call, ..self.caller.clone() });
     }
 
     async fn begin(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        self.mark(&mut parts);
         let body = Limited::new(body, MAX_MESSAGE_BYTES).collect().await.map_err(|_| broken())?.to_bytes();
         update(&self.hash, &body);
         match self.known(Some(&self.fingerprint()), LONGEST_RUN).await? {
@@ -125,7 +154,8 @@ impl<'a> Once<'a> {
 
     /// What a stream says is known at its end: it is read once, by the service or, where there is an answer, here.
     async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        self.mark(&mut parts);
         let hash = Arc::clone(&self.hash);
         let mut body = body.map_frame(move |frame| {
             update(&hash, frame.data_ref().map_or(&[], |data| data));
@@ -145,7 +175,7 @@ impl<'a> Once<'a> {
     async fn known(&self, request: Option<&[u8; 32]>, longest_run: Duration) -> Result<Option<AnsweredRequest>, Error> {
         let now = Timestamp::now();
         let mut tx = self.app.store.begin().await?;
-        let found = answered_request::get(&mut tx, &self.caller.account_id, &self.key).await?;
+        let found = answered_request::get(&mut tx, &self.caller.key_id, &self.key).await?;
         match found.filter(|found| now.since(found.created_at) < WINDOW) {
             Some(found) if request.is_some_and(|request| found.request != *request) => Err(another()),
             Some(found) if found.answer.is_some() => Ok(Some(found)),
@@ -154,8 +184,9 @@ impl<'a> Once<'a> {
             }
             Some(_) | None => {
                 let request = request.unwrap_or(&[0; 32]);
-                answered_request::begin(&mut tx, &self.caller.account_id, &self.key, request, now).await?;
+                answered_request::begin(&mut tx, &self.caller.key_id, &self.key, request, now).await?;
                 answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
+                done_call::forget_older(&mut tx, now.before(WINDOW)).await?;
                 tx.commit().await?;
                 Ok(None)
             }
@@ -189,20 +220,24 @@ impl<'a> Once<'a> {
         let bytes = collected.to_bytes();
         let ended = trailers.as_ref().unwrap_or(&parts.headers).get(GRPC_STATUS);
         let succeeded = ended.is_some_and(|status| status == "0");
-        self.keep(succeeded.then_some(&bytes)).await;
+        if succeeded {
+            kanat_failpoint::hit("call.done");
+        }
+        let kept = if succeeded { self.rules.kept(&self.path, &bytes) } else { None };
+        self.keep(kept.as_ref()).await;
         Response::from_parts(parts, with_trailers(bytes, trailers))
     }
 
     async fn keep(&self, answer: Option<&Bytes>) {
-        let (account, key) = (&self.caller.account_id, self.key.as_str());
+        let (credential, key) = (&self.caller.key_id, self.key.as_str());
         let kept = async {
             let mut tx = self.app.store.begin().await?;
             match answer {
                 Some(bytes) => {
                     let sealed = self.app.sealer.seal(bytes, &self.seal_context());
-                    answered_request::answer(&mut tx, account, key, &self.fingerprint(), &sealed).await?;
+                    answered_request::answer(&mut tx, credential, key, &self.fingerprint(), &sealed).await?;
                 }
-                None => answered_request::forget(&mut tx, account, key).await?,
+                None => answered_request::forget(&mut tx, credential, key).await?,
             }
             tx.commit().await
         };
@@ -212,7 +247,7 @@ impl<'a> Once<'a> {
     }
 
     fn seal_context(&self) -> String {
-        format!("answered_request/{}/{}", self.caller.account_id, self.key)
+        format!("answered_request/{}/{}", self.caller.key_id, self.key)
     }
 }
 
@@ -228,12 +263,13 @@ fn another() -> Error {
     Error::new(Code::Aborted, "this idempotency key was used for another request")
 }
 
-/// A success with this message.
+/// A success with this message, given again.
 fn response(message: Vec<u8>) -> Response<Body> {
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
     let mut response = Response::new(with_trailers(message.into(), Some(trailers)));
     let grpc = HeaderValue::from_static("application/grpc");
     response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }
 

@@ -192,11 +192,44 @@ async fn the_same_idempotency_key_gets_the_first_answer_again() {
     let api = app.api.with_header("idempotency-key", "create-once");
     let body = json!({"name": "once"});
     let first = api.post("/api/v1/lookup-tables", &body).await.expect(201);
-    let second = api.post("/api/v1/lookup-tables", &body).await.expect(201);
-    assert_eq!(first, second);
+    let again = api.post("/api/v1/lookup-tables", &body).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.expect(201), first);
     let other = api.post("/api/v1/lookup-tables", &json!({"name": "other"})).await;
     assert_eq!(other.status, 409, "{}", other.text);
     assert_eq!(app.api.get("/api/v1/lookup-tables").await.expect(200)["pagination"]["total"], 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_given_again_shows_no_key() {
+    let app = TestApp::start().await;
+    app.api.deployed(&crate::published_api::quote("price")).await;
+    let api = json!({ "flowName": "price", "path": "price", "responseSchema": true });
+    let api = app.api.post("/api/v1/published-apis", &api).await.expect(201);
+    let keys = format!("/api/v1/published-apis/{}/keys", api["id"].as_str().unwrap());
+    let calls = [("/api/v1/api-keys", json!({ "name": "ours" })), (keys.as_str(), json!({ "consumer": "acme" }))];
+    for (n, (path, body)) in calls.into_iter().enumerate() {
+        let once = app.api.with_header("idempotency-key", &format!("key-{n}"));
+        let mut first = once.post(path, &body).await.expect(201);
+        assert!(first["key"].as_str().unwrap().starts_with("kanat_"), "{first}");
+        assert_eq!(first.get("keyShown"), None, "{first}");
+        let again = once.post(path, &body).await.expect(201);
+        first["key"] = json!(null);
+        first["keyShown"] = json!(false);
+        assert_eq!(again, first);
+    }
+}
+
+#[tokio::test]
+async fn a_kept_answer_belongs_to_one_credential() {
+    let app = TestApp::start().await;
+    let admin = json!({ "name": "admin", "role": "admin" });
+    let admin = app.api.post("/api/v1/api-keys", &admin).await.expect(201)["key"].as_str().unwrap().to_owned();
+    let body = json!({ "name": "once" });
+    let owner = app.api.with_header("idempotency-key", "same");
+    let first = owner.post("/api/v1/lookup-tables", &body).await.expect(201);
+    owner.with_key(&admin).post("/api/v1/lookup-tables", &body).await.expect_error(409, "ALREADY_EXISTS");
+    assert_eq!(owner.post("/api/v1/lookup-tables", &body).await.expect(201), first);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
 use kanat_store::batch_job::record::{self, Failed, Left};
 use kanat_store::batch_job::{self, BatchJob};
+use kanat_store::done_call;
 
 use crate::app::{App, Caller};
 pub use drive::drive_all;
@@ -61,6 +62,9 @@ pub async fn errors_csv(app: &App, caller: &Caller, id: &BatchJobId) -> Result<S
 /// Makes a new job of the records that failed.
 pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJob, Error> {
     let mut tx = app.store.begin().await?;
+    if let Some(made) = made_before(&mut tx, caller).await? {
+        return Ok(made);
+    }
     let former = existing(&mut tx, caller, id).await?;
     if former.finished_at.is_none() {
         let status = former.status.as_str();
@@ -86,9 +90,27 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     }
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
+    note_call(&mut tx, caller, &job.id).await?;
     tx.commit().await?;
     app.batch_jobs.notify_one();
     Ok(job)
+}
+
+/// Returns the job that this call has made before a crash kept it from being answered.
+async fn made_before(db: &mut Db, caller: &Caller) -> Result<Option<BatchJob>, Error> {
+    let Some(call) = &caller.call else { return Ok(None) };
+    match done_call::made(db, call).await? {
+        Some(id) => Ok(batch_job::get(db, &caller.environment_id, &BatchJobId::from(id)).await?),
+        None => Ok(None),
+    }
+}
+
+/// Notes that this call has made the job.
+async fn note_call(db: &mut Db, caller: &Caller, id: &BatchJobId) -> Result<(), Error> {
+    match &caller.call {
+        Some(call) => Ok(done_call::note(db, call, id.as_str(), Timestamp::now()).await?),
+        None => Ok(()),
+    }
 }
 
 /// Begins no more records of the job.

@@ -7,7 +7,7 @@ mod paused;
 mod stream;
 
 use kanat_message_log::{
-    Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord,
+    Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord, key,
 };
 use kanat_model::id::{FlowId, MessageId};
 use kanat_model::message::Trigger;
@@ -127,7 +127,8 @@ pub async fn replay(
     let message = existing(app, &tenant, id).await?;
     let plan = deployed(app, caller, &message.flow_id).await?;
     let content = app.log.content(&tenant, id).await?.ok_or_else(|| missing(id))?;
-    append(app, NewMessage { traceparent, ..replayed(message, content, &plan) }).await
+    let dedupe = caller.call.as_deref().map(key::management).into_iter().collect();
+    append(app, NewMessage { traceparent, dedupe, ..replayed(message, content, &plan) }).await
 }
 
 /// Says that a message needs no delivery; gives it as it then is.

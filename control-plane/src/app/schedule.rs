@@ -8,6 +8,7 @@ mod outcome;
 mod tests;
 
 use kanat_flow::schedule::{CronExpression, TimeZone, timezone};
+use kanat_message_log::key;
 use kanat_model::flow::Status;
 use kanat_model::id::{FlowId, MessageId, ScheduleId};
 use kanat_model::page::{Page, Paged};
@@ -112,7 +113,7 @@ pub async fn trigger(
     let plan = plan.ok_or_else(|| missing(id))?;
     let at = Timestamp::now();
     let firing = fire::Firing { schedule: &schedule, due: at, manual: true };
-    let started = start(app, firing.start(plan, at, None, traceparent)).await?;
+    let started = start(app, firing.start(plan, at, caller.call.as_deref().map(key::management), traceparent)).await?;
     if let Err(error) = noted(app, &schedule.id, at, &started.message_id).await {
         // The message is under way: to say that nothing happened would be wrong.
         tracing::warn!(schedule.id = %schedule.id, %error, "a run that was started by hand cannot be noted");

@@ -1,9 +1,11 @@
 //! Which method needs which permission, told from its name and its annotations.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use bytes::Bytes;
 use kanat_auth::Permission;
-use prost_reflect::{DescriptorPool, MethodDescriptor, Value};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value};
 
 /// Services that anybody may ask.
 const PUBLIC_SERVICES: &[&str] =
@@ -29,6 +31,8 @@ pub struct Rules {
     public_methods: HashSet<String>,
     streams: HashSet<String>,
     lasting: HashSet<String>,
+    /// Answers with a value that shows in the first of them alone, by method.
+    showing: HashMap<String, MessageDescriptor>,
 }
 
 impl Rules {
@@ -41,7 +45,9 @@ impl Rules {
         let public = methods.iter().filter(|method| is_annotated_public(&pool, method));
         let streams = methods.iter().filter(|method| method.is_client_streaming());
         let lasting = methods.iter().filter(|method| method.is_server_streaming());
+        let showing = methods.iter().filter(|method| shown_once(&method.output()).next().is_some());
         Ok(Self {
+            showing: showing.map(|method| (path(method), method.output())).collect(),
             public_methods: public.map(path).collect(),
             streams: streams.map(path).collect(),
             lasting: lasting.map(path).collect(),
@@ -52,6 +58,27 @@ impl Rules {
     /// Whether the request of the method at `path` is a stream of messages, which is read while the method runs.
     pub fn streams(&self, path: &str) -> bool {
         self.streams.contains(path)
+    }
+
+    /// Returns an answer of the method at `path`, one gRPC frame, as it is kept and given again: without what shows in the first
+    /// answer alone. `None` where it cannot be read.
+    pub fn kept(&self, path: &str, answer: &Bytes) -> Option<Bytes> {
+        const HEADER_BYTES: usize = 5;
+        let Some(output) = self.showing.get(path) else { return Some(answer.clone()) };
+        let (header, message) = answer.split_at_checked(HEADER_BYTES)?;
+        if header[0] != 0 {
+            return None;
+        }
+        let mut message = DynamicMessage::decode(output.clone(), message).ok()?;
+        for (value, shown) in shown_once(output) {
+            if message.has_field(&value) {
+                message.clear_field(&value);
+                message.set_field(&shown, Value::Bool(false));
+            }
+        }
+        let encoded = message.encode_to_vec();
+        let length = u32::try_from(encoded.len()).ok()?.to_be_bytes();
+        Some([&[0][..], &length, &encoded].concat().into())
     }
 
     /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as its caller likes.
@@ -90,6 +117,15 @@ fn split(path: &str) -> (&str, &str) {
 /// `List` begins `ListFlows`, and not `Listen`.
 fn begins_with_word(name: &str, word: &str) -> bool {
     name.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+/// Returns the fields that show in the first answer alone, each with the one that says whether it shows.
+fn shown_once(message: &MessageDescriptor) -> impl Iterator<Item = (FieldDescriptor, FieldDescriptor)> {
+    let shown = message.fields().filter_map(|shown| {
+        let value = shown.name().strip_suffix("_shown")?;
+        Some((shown.parent_message().get_field_by_name(value)?, shown))
+    });
+    shown.collect::<Vec<_>>().into_iter()
 }
 
 fn is_annotated_public(pool: &DescriptorPool, method: &MethodDescriptor) -> bool {

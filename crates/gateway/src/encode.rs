@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 
 use crate::field::NullableFields;
 use crate::{field, json};
@@ -17,7 +17,7 @@ pub(crate) fn message(message: &DynamicMessage, nullable: &NullableFields, out: 
     let mut first = true;
     for field in message.descriptor().fields() {
         let is_absent = field.supports_presence() && !message.has_field(&field);
-        if is_absent && !nullable.contains(&field) {
+        if is_absent && !nullable.contains(&field) && !is_withheld(message, &field) {
             continue;
         }
         separate(&mut first, out);
@@ -30,6 +30,12 @@ pub(crate) fn message(message: &DynamicMessage, nullable: &NullableFields, out: 
         }
     }
     out.push(b'}');
+}
+
+/// Returns whether the message says that the value of a field showed before, and does not show again.
+fn is_withheld(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
+    let shown = message.descriptor().get_field_by_name(&format!("{}_shown", field.name()));
+    shown.is_some_and(|shown| message.has_field(&shown) && message.get_field(&shown).as_bool() == Some(false))
 }
 
 /// Appends one value of a field of `kind`.

@@ -16,7 +16,8 @@ const TO_METADATA: [HeaderName; 7] = [
     LAST_EVENT_ID,
 ];
 
-const FROM_METADATA: [HeaderName; 3] = [ETAG, RETRY_AFTER, HeaderName::from_static("x-config-applied")];
+const FROM_METADATA: [HeaderName; 4] =
+    [ETAG, RETRY_AFTER, HeaderName::from_static("x-config-applied"), HeaderName::from_static("idempotency-replayed")];
 
 /// The metadata of the call. `If-Match` loses its quotes, which a gRPC caller would not write.
 pub(crate) fn to_metadata(headers: &HeaderMap, request_id: &HeaderValue) -> HeaderMap {

@@ -35,6 +35,11 @@ pub fn call(api: &str, consumer: &str, key: &str) -> Dedupe {
     Dedupe { key: format!("call:{api}:{key}"), ttl: IDEMPOTENCY_WINDOW }
 }
 
+/// The key of a call of the management API that came with an idempotency key.
+pub fn management(call: &str) -> Dedupe {
+    Dedupe { key: format!("management:{call}"), ttl: IDEMPOTENCY_WINDOW }
+}
+
 /// A due time of a schedule, remembered for `window`.
 pub fn schedule(id: &ScheduleId, due: Timestamp, window: Duration) -> Dedupe {
     Dedupe { key: format!("schedule:{id}:{}", due.as_millis()), ttl: window }

@@ -1,7 +1,7 @@
 //! Requests that came with an idempotency key: which request it was, and its sealed answer once there is one.
 
 use kanat_model::Timestamp;
-use kanat_model::id::AccountId;
+use kanat_model::id::ApiKeyId;
 
 use crate::row::Read;
 use crate::{Db, Error};
@@ -16,11 +16,11 @@ pub struct AnsweredRequest {
     pub created_at: Timestamp,
 }
 
-const GET: &str = "SELECT request, answer, created_at FROM answered_request WHERE account_id = $1 AND name = $2";
+const GET: &str = "SELECT request, answer, created_at FROM answered_request WHERE key_id = $1 AND name = $2";
 
-/// What is known under the account's key `name`.
-pub async fn get(db: &mut Db, account: &AccountId, name: &str) -> Result<Option<AnsweredRequest>, Error> {
-    let row = sqlx::query(GET).bind(account.as_str()).bind(name).fetch_optional(db).await?;
+/// What is known of the idempotency key `name` of a credential.
+pub async fn get(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<Option<AnsweredRequest>, Error> {
+    let row = sqlx::query(GET).bind(credential.as_str()).bind(name).fetch_optional(db).await?;
     let read = |row: &sqlx::any::AnyRow| {
         Ok(AnsweredRequest {
             request: row.hash("request")?,
@@ -31,20 +31,20 @@ pub async fn get(db: &mut Db, account: &AccountId, name: &str) -> Result<Option<
     row.as_ref().map(read).transpose()
 }
 
-const BEGIN: &str = "INSERT INTO answered_request (account_id, name, request, answer, created_at) \
-    VALUES ($1, $2, $3, NULL, $4) ON CONFLICT (account_id, name) DO UPDATE SET \
+const BEGIN: &str = "INSERT INTO answered_request (key_id, name, request, answer, created_at) \
+    VALUES ($1, $2, $3, NULL, $4) ON CONFLICT (key_id, name) DO UPDATE SET \
     request = excluded.request, answer = NULL, created_at = excluded.created_at";
 
 /// Notes that a request runs; what was known under the key is forgotten.
 pub async fn begin(
     db: &mut Db,
-    account: &AccountId,
+    credential: &ApiKeyId,
     name: &str,
     request: &[u8; 32],
     at: Timestamp,
 ) -> Result<(), Error> {
     sqlx::query(BEGIN)
-        .bind(account.as_str())
+        .bind(credential.as_str())
         .bind(name)
         .bind(request.as_slice())
         .bind(at.as_millis())
@@ -53,26 +53,35 @@ pub async fn begin(
     Ok(())
 }
 
-const ANSWER: &str = "UPDATE answered_request SET request = $3, answer = $4 WHERE account_id = $1 AND name = $2";
+const ANSWER: &str = "UPDATE answered_request SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
 
 /// Keeps the sealed answer, and which request it was, which may not have been known at its begin.
 pub async fn answer(
     db: &mut Db,
-    account: &AccountId,
+    credential: &ApiKeyId,
     name: &str,
     request: &[u8; 32],
     sealed: &[u8],
 ) -> Result<(), Error> {
-    let query = sqlx::query(ANSWER).bind(account.as_str()).bind(name);
+    let query = sqlx::query(ANSWER).bind(credential.as_str()).bind(name);
     query.bind(request.as_slice()).bind(sealed).execute(db).await?;
     Ok(())
 }
 
-const FORGET: &str = "DELETE FROM answered_request WHERE account_id = $1 AND name = $2";
+const FORGET_UNANSWERED: &str = "DELETE FROM answered_request WHERE answer IS NULL";
+
+/// Forgets the requests that have no answer, for a process that is alone with the database and has just begun: they died with
+/// the one before.
+pub async fn forget_unanswered(db: &mut Db) -> Result<(), Error> {
+    sqlx::query(FORGET_UNANSWERED).execute(db).await?;
+    Ok(())
+}
+
+const FORGET: &str = "DELETE FROM answered_request WHERE key_id = $1 AND name = $2";
 
 /// Makes the key free again.
-pub async fn forget(db: &mut Db, account: &AccountId, name: &str) -> Result<(), Error> {
-    sqlx::query(FORGET).bind(account.as_str()).bind(name).execute(db).await?;
+pub async fn forget(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<(), Error> {
+    sqlx::query(FORGET).bind(credential.as_str()).bind(name).execute(db).await?;
     Ok(())
 }
 

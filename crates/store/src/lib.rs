@@ -13,6 +13,7 @@ pub mod connector_instance;
 pub mod consumer_key;
 mod db;
 mod dialect;
+pub mod done_call;
 pub mod endpoint_schema;
 pub mod environment;
 mod error;

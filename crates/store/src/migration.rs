@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_published_api.sql"),
     include_str!("../migrations/0010_batch_upload.sql"),
     include_str!("../migrations/0011_paused_flow.sql"),
+    include_str!("../migrations/0012_calls.sql"),
 ];
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

@@ -100,6 +100,11 @@ impl Store {
         Self::open(&format!("sqlite:{}", path.display())).await
     }
 
+    /// Returns whether one process at a time has the database, as with a file.
+    pub fn is_of_one_process(&self) -> bool {
+        self.dialect == Dialect::Sqlite
+    }
+
     /// Begins a transaction that may write.
     pub async fn begin(&self) -> Result<Tx, Error> {
         let turn = match &self.writers {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use futures::stream;
 use kanat_tests::target::Reply;
-use kanat_tests::{FakeTarget, TestApp, memory};
+use kanat_tests::{FakeTarget, Rest, TestApp, memory};
 use serde_json::{Value, json};
 
 use super::{FLOW, finished, get, records, start};
@@ -201,4 +201,41 @@ async fn a_job_under_a_key_is_started_once() {
     assert_eq!(app.api.get("/api/v1/batch-jobs").await.expect(200)["pagination"]["total"], 1);
     let id = first["id"].as_str().unwrap();
     app.api.post(&format!("/api/v1/batch-jobs/{id}/cancel"), &json!({})).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_a_call_made_before_a_crash_is_not_made_again() {
+    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(FLOW).await;
+    let retried = super::start(&app.api, &flow, &[json!({})], 1).await;
+    super::finished(&app.api, &retried).await;
+    let job = json!({ "flowId": flow, "records": records(20), "concurrency": 2 });
+    let calls = [
+        ("/api/v1/batch-jobs".to_owned(), job, 20),
+        (format!("/api/v1/flows/{flow}/run"), json!({ "payload": { "n": 1 } }), 1),
+        (format!("/api/v1/batch-jobs/{retried}/retry"), json!({}), 1),
+    ];
+    for (n, (path, body, messages)) in calls.into_iter().enumerate() {
+        let before = messages_of(&app.api, &flow).await;
+        app.terminate().await;
+        app.restart_with(&[("KANAT_FAILPOINT", "call.done:1")]).await;
+        let api = app.api.with_header("idempotency-key", &format!("call-{n}"));
+        Rest::try_send(api.request("POST", &path).json(&body)).await.unwrap_err();
+        app.ended().await;
+        app.restart_with(&[("KANAT_FAILPOINT", "")]).await;
+        let made = api.post(&path, &body).await;
+        assert_eq!(made.status, 202, "{path}: {}", made.text);
+        let made = made.json();
+        assert_eq!(api.post(&path, &body).await.expect(202), made, "{path}");
+        if path.starts_with("/api/v1/batch-jobs") {
+            super::finished(&app.api, made["id"].as_str().unwrap()).await;
+        }
+        assert_eq!(messages_of(&app.api, &flow).await, before + messages, "{path}");
+    }
+}
+
+async fn messages_of(api: &Rest, flow: &str) -> u64 {
+    let messages = api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);
+    messages["pagination"]["total"].as_u64().unwrap()
 }

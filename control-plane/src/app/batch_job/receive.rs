@@ -64,6 +64,11 @@ impl Upload<'_> {
         }
         let concurrency = concurrency(self.concurrency)?;
         let mut tx = self.app.store.begin().await?;
+        if let Some(made) = super::made_before(&mut tx, self.caller).await? {
+            drop(tx);
+            self.discard().await;
+            return Ok(made);
+        }
         check_flow(&mut tx, self.caller, &flow_id).await?;
         if !upload::end(&mut tx, &self.id).await? {
             return Err(too_slow());
@@ -71,6 +76,7 @@ impl Upload<'_> {
         let job = super::job(self.caller, flow_id, self.records, concurrency, None);
         let job = BatchJob { id: self.id.clone(), ..job };
         batch_job::insert(&mut tx, &job).await?;
+        super::note_call(&mut tx, self.caller, &job.id).await?;
         tx.commit().await?;
         self.app.batch_jobs.notify_one();
         Ok(job)

@@ -1,5 +1,6 @@
 //! Starting a flow by hand.
 
+use kanat_message_log::key;
 use kanat_model::flow::Status;
 use kanat_model::id::FlowId;
 use kanat_model::message::Trigger;
@@ -37,5 +38,6 @@ pub async fn run(
     }
     let payload = payload.unwrap_or_else(|| NULL.to_owned());
     let at = Timestamp::now();
-    start(app, Start { plan, payload, trigger: Trigger::Manual, at, dedupe: None, batch_id: None, traceparent }).await
+    let dedupe = caller.call.as_deref().map(key::management);
+    start(app, Start { plan, payload, trigger: Trigger::Manual, at, dedupe, batch_id: None, traceparent }).await
 }

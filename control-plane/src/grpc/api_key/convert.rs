@@ -13,6 +13,7 @@ pub fn new(request: wire::CreateApiKeyRequest) -> New {
 /// A key without its text.
 pub fn key(key: ApiKey) -> wire::ApiKey {
     wire::ApiKey {
+        key_shown: None,
         id: key.id.into_string(),
         name: key.name,
         role: key.role,

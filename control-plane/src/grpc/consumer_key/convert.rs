@@ -42,6 +42,7 @@ pub fn seen(seen: Seen, now: Timestamp) -> wire::ConsumerKey {
 
 fn key(key: ConsumerKey, now: Timestamp) -> wire::ConsumerKey {
     wire::ConsumerKey {
+        key_shown: None,
         id: key.id.into_string(),
         api_id: key.api_id.into_string(),
         consumer: key.consumer,

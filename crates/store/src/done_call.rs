@@ -1,0 +1,31 @@
+//! What calls with an idempotency key have made. It is written in the transaction that makes it, so that a call that is repeated
+//! after a crash finds it, although the first one was never answered.
+
+use kanat_model::Timestamp;
+
+use crate::row::Read;
+use crate::{Db, Error};
+
+const GET: &str = "SELECT made FROM done_call WHERE call = $1";
+
+/// Returns the id of what the call has made.
+pub async fn made(db: &mut Db, call: &str) -> Result<Option<String>, Error> {
+    let row = sqlx::query(GET).bind(call).fetch_optional(db).await?;
+    row.map(|row| row.text("made")).transpose()
+}
+
+const NOTE: &str = "INSERT INTO done_call (call, made, created_at) VALUES ($1, $2, $3)";
+
+/// Notes what the call has made. A call that has made something already is a conflict.
+pub async fn note(db: &mut Db, call: &str, made: &str, at: Timestamp) -> Result<(), Error> {
+    sqlx::query(NOTE).bind(call).bind(made).bind(at.as_millis()).execute(db).await?;
+    Ok(())
+}
+
+const FORGET_OLDER: &str = "DELETE FROM done_call WHERE created_at < $1";
+
+/// Forgets what was made before `at`, of all credentials.
+pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {
+    sqlx::query(FORGET_OLDER).bind(at.as_millis()).execute(db).await?;
+    Ok(())
+}
