@@ -1,27 +1,26 @@
-//! Webhooks that were refused, as the log of the service tells them: one line a flow and status in a minute, with their
+//! Webhooks that were refused, as the log of the service tells them: one line a flow and reason in a minute, with their
 //! number. Payloads, keys and headers are never told.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use http::StatusCode;
 use kanat_model::id::FlowId;
 use tokio::time::Instant;
 
-/// Time between two lines on one flow and status.
+/// Time between two lines on one flow and reason.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Number of flows and statuses that are remembered. Beyond it, the one that was told first is forgotten.
+/// Number of flows and reasons that are remembered. Beyond it, the one that was told first is forgotten.
 const MAX_KINDS: usize = 512;
 
-/// Counts of refused webhooks by flow and status.
+/// Counts of refused webhooks by flow and reason.
 #[derive(Default)]
 pub(crate) struct Refused {
-    kinds: Mutex<HashMap<(FlowId, StatusCode), Told>>,
+    kinds: Mutex<HashMap<(FlowId, String), Told>>,
 }
 
-/// The last line on a flow and status.
+/// The last line on a flow and reason.
 struct Told {
     at: Instant,
     /// Number of refusals since then.
@@ -30,9 +29,9 @@ struct Told {
 
 impl Refused {
     /// Counts a refusal; returns the number of refusals that a line is due for.
-    pub fn count(&self, flow: &FlowId, status: StatusCode, now: Instant) -> Option<u64> {
+    pub fn count(&self, flow: &FlowId, reason: &str, now: Instant) -> Option<u64> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = (flow.clone(), status);
+        let kind = (flow.clone(), reason.to_owned());
         if let Some(told) = kinds.get_mut(&kind) {
             told.since += 1;
             if now.saturating_duration_since(told.at) < PAUSE {
@@ -56,18 +55,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_due_once_a_minute_for_each_flow_and_status() {
+    fn a_line_is_due_once_a_minute_for_each_flow_and_reason() {
         let refused = Refused::default();
         let begun = Instant::now();
         let (one, other) = (FlowId::from("flw_1"), FlowId::from("flw_2"));
-        let count = |flow, status, seconds| refused.count(flow, status, begun + Duration::from_secs(seconds));
-        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 0), Some(1));
-        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 1), None);
-        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 59), None);
-        assert_eq!(count(&one, StatusCode::BAD_REQUEST, 2), Some(1));
-        assert_eq!(count(&other, StatusCode::UNAUTHORIZED, 3), Some(1));
-        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 60), Some(3));
-        assert_eq!(count(&one, StatusCode::UNAUTHORIZED, 61), None);
+        let count = |flow, reason, seconds| refused.count(flow, reason, begun + Duration::from_secs(seconds));
+        assert_eq!(count(&one, "the signature is wrong", 0), Some(1));
+        assert_eq!(count(&one, "the signature is wrong", 1), None);
+        assert_eq!(count(&one, "the signature is wrong", 59), None);
+        assert_eq!(count(&one, "the body cannot be read", 2), Some(1));
+        assert_eq!(count(&other, "the signature is wrong", 3), Some(1));
+        assert_eq!(count(&one, "the signature is wrong", 60), Some(3));
+        assert_eq!(count(&one, "the signature is wrong", 61), None);
     }
 
     #[test]
@@ -76,10 +75,10 @@ mod tests {
         let begun = Instant::now();
         for n in 0..=MAX_KINDS {
             let at = begun + Duration::from_millis(n as u64);
-            assert_eq!(refused.count(&FlowId::new(format!("flw_{n}")), StatusCode::UNAUTHORIZED, at), Some(1));
+            assert_eq!(refused.count(&FlowId::new(format!("flw_{n}")), "the signature is wrong", at), Some(1));
         }
         let later = begun + Duration::from_secs(1);
-        assert_eq!(refused.count(&FlowId::from("flw_1"), StatusCode::UNAUTHORIZED, later), None);
-        assert_eq!(refused.count(&FlowId::from("flw_0"), StatusCode::UNAUTHORIZED, later), Some(1), "forgotten");
+        assert_eq!(refused.count(&FlowId::from("flw_1"), "the signature is wrong", later), None);
+        assert_eq!(refused.count(&FlowId::from("flw_0"), "the signature is wrong", later), Some(1), "forgotten");
     }
 }

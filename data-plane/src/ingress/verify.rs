@@ -54,7 +54,9 @@ pub(crate) enum Refusal {
     Wrong,
     #[error("the timestamp lies too far from now")]
     Stale,
-    #[error("the flow's verification has no secret to check against")]
+    #[error(
+        "the flow's verification has no secret that can be used: there is none, or it is not of the form that the scheme asks for"
+    )]
     Unconfigured,
     #[error("the flow's verification scheme is not known here")]
     UnknownScheme,

@@ -48,7 +48,7 @@ fn tell(shared: &Shared, flow: &Flow, refusal: &Refusal) {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "the encoding of the body is not taken",
         _ => return,
     };
-    let Some(count) = shared.refused.count(&flow.id, status, tokio::time::Instant::now()) else { return };
+    let Some(count) = shared.refused.count(&flow.id, reason, tokio::time::Instant::now()) else { return };
     let name = flow.plan().flow_name.as_str();
     tracing::warn!(
         flow.id = %flow.id, flow.name = name, status = status.as_u16(), count, "webhook refused: {reason}"

@@ -1,9 +1,11 @@
 //! Listeners: where they are bound, what they speak, and how they are called from this machine.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use kanat_data_plane::DataPlane;
 use kanat_net::server;
 use kanat_net::tls::ServerTls;
@@ -12,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::exit::usage;
-use crate::settings::process::Settings;
+use crate::settings::process::{Settings, TlsFiles};
 
 /// Takes an address to listen on.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
@@ -25,9 +27,27 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
 }
 
 /// The bounds of a listener, with TLS when there is a certificate; `clients` vouches for those who call.
-pub fn options(settings: &Settings, clients: Option<&std::path::Path>) -> Result<server::Options> {
-    let tls = settings.tls.as_ref().map(|files| ServerTls::read(&files.certificate, &files.key, clients));
-    Ok(server::Options { tls: tls.transpose().context("cannot set up TLS")?, ..server::Options::default() })
+///
+/// # Errors
+/// Files that cannot be read or used, by the names of their settings.
+pub fn options(settings: &Settings, clients: Option<&Path>) -> Result<server::Options> {
+    let tls = settings.tls.as_ref().map(|files| tls(files, clients)).transpose()?;
+    Ok(server::Options { tls, ..server::Options::default() })
+}
+
+fn tls(files: &TlsFiles, clients: Option<&Path>) -> Result<ServerTls> {
+    let (certificate, key) = (files.certificate.as_path(), files.key.as_path());
+    let named = [("tls_cert", Some(certificate)), ("tls_key", Some(key)), ("tls_client_ca", clients)];
+    let faults = named.into_iter().filter_map(|(setting, path)| {
+        let path = path?;
+        let error = File::open(path).err()?;
+        Some(format!("\n  {setting}: cannot read {}: {error}", path.display()))
+    });
+    let faults: String = faults.collect();
+    if !faults.is_empty() {
+        return Err(usage(format!("bad settings:{faults}")));
+    }
+    ServerTls::read(certificate, key, clients).map_err(|error| usage(format!("bad setting: tls_cert: {error}")))
 }
 
 /// Lets open requests come to their end, none of which is refused; then drains the node in what is left of the time.

@@ -22,6 +22,25 @@ pub(super) fn check(problems: &mut Problems) {
     }
 }
 
+/// What a command of clients reads, and the names that are taken for it: a slip here makes the command speak to another
+/// service, or change another environment.
+const OF_CLIENTS: [(&str, &str); 5] = [
+    ("KANAT_URL", "KANAT_URL"),
+    ("KANAT_API_KEY", "KANAT_API_KEY"),
+    ("KANAT_ENV", "KANAT_ENV"),
+    ("KANAT_OUTPUT", "KANAT_OUTPUT"),
+    ("KANAT_ENVIRONMENTS", "KANAT_ENV"),
+];
+
+/// Adds a fault for each variable whose name is a slip of one that commands of clients read.
+pub(super) fn check_client(problems: &mut Problems) {
+    for (name, meant) in Unread::of_process().misspelt {
+        if let Some((_, meant)) = OF_CLIENTS.iter().find(|(known, _)| *known == meant) {
+            problems.texts.push(format!("there is no variable {name}; did you mean {meant}?"));
+        }
+    }
+}
+
 /// Warns of each variable that nothing reads and whose name is no slip of a known one.
 pub fn warn() {
     for name in Unread::of_process().unknown {

@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use super::Problems;
+use super::{Problems, environment};
 use crate::cli::Cli;
 
 /// Where settings come from, the file left aside.
@@ -56,12 +56,14 @@ impl Given {
         given
     }
 
-    /// Errors with the variables whose values cannot be read, for a command that has no settings.
+    /// Checks what a command reads that has no settings.
     ///
     /// # Errors
-    /// There is one.
+    /// A variable whose value cannot be read, or whose name is a slip of one that such commands read.
     pub fn check(self) -> Result<()> {
-        Problems::of(&self).finish()
+        let mut problems = Problems::of(&self);
+        environment::check_client(&mut problems);
+        problems.finish()
     }
 }
 
@@ -101,9 +103,13 @@ fn problem(argument: &Arg, value: impl Fn(&str) -> Option<OsString>) -> Option<S
 /// Returns why a value cannot be read. A secret is not repeated.
 fn reason(argument: &Arg, value: &OsStr, error: &clap::Error) -> String {
     let Some(value) = value.to_str() else { return "is no text in UTF-8".to_owned() };
-    let reason = match (error.get(ContextKind::ValidValue), error.source()) {
-        (Some(ContextValue::Strings(valid)), _) => format!("expected one of {}", valid.join(", ")),
-        (_, Some(source)) => source.to_string(),
+    let reason = match (error.get(ContextKind::ValidValue), error.source().map(ToString::to_string)) {
+        _ if value.is_empty() => return "is empty".to_owned(),
+        (Some(ContextValue::Strings(valid)), _) if !valid.is_empty() => format!("expected one of {}", valid.join(", ")),
+        (_, Some(source)) if source == "invalid digit found in string" => {
+            "expected a whole number that is not negative".to_owned()
+        }
+        (_, Some(source)) => source,
         (_, None) => "cannot be read".to_owned(),
     };
     if argument.is_hide_env_values_set() { reason } else { format!("invalid value {value:?}: {reason}") }
@@ -132,7 +138,8 @@ mod tests {
 
     #[test]
     fn every_variable_of_a_wrong_type_is_told_by_its_name() {
-        let wrong: [(&str, &[u8]); 5] = [
+        let wrong: [(&str, &[u8]); 6] = [
+            ("KANAT_DATA_DIR", b""),
             ("KANAT_RETENTION_DAYS", b"ten"),
             ("KANAT_DRAIN_SECONDS", b""),
             ("KANAT_SEND_SECRETS_UNENCRYPTED", b"yes"),
@@ -144,10 +151,11 @@ mod tests {
         assert_eq!(
             faults,
             [
-                "KANAT_DRAIN_SECONDS: invalid value \"\": cannot parse integer from empty string",
+                "KANAT_DATA_DIR: is empty",
+                "KANAT_DRAIN_SECONDS: is empty",
                 "KANAT_MASTER_KEY: is no text in UTF-8",
                 "KANAT_OUTPUT: invalid value \"xml\": expected one of table, json, yaml",
-                "KANAT_RETENTION_DAYS: invalid value \"ten\": invalid digit found in string",
+                "KANAT_RETENTION_DAYS: invalid value \"ten\": expected a whole number that is not negative",
                 "KANAT_SEND_SECRETS_UNENCRYPTED: invalid value \"yes\": expected one of true, false",
             ]
         );
@@ -157,7 +165,10 @@ mod tests {
     fn a_command_has_the_faults_of_the_variables_that_it_reads() {
         let wrong: [(&str, &[u8]); 2] = [("KANAT_RETENTION_DAYS", b"ten"), ("KANAT_LEASE_SECONDS", b"ten")];
         let faults = given(&["kanat", "data-plane"], &wrong).faults;
-        assert_eq!(faults, ["KANAT_LEASE_SECONDS: invalid value \"ten\": invalid digit found in string"]);
+        assert_eq!(
+            faults,
+            ["KANAT_LEASE_SECONDS: invalid value \"ten\": expected a whole number that is not negative"]
+        );
         assert_eq!(given(&["kanat", "flow", "list"], &wrong).faults, [""; 0]);
     }
 

@@ -128,12 +128,38 @@ fn an_unknown_variable_is_warned_of_and_those_of_platforms_and_clients_are_not()
 }
 
 #[test]
-fn client_commands_take_no_notice_of_unknown_variables() {
+fn client_commands_take_no_notice_of_variables_that_are_not_theirs() {
     let mut version = kanat();
-    version.arg("version").env("KANAT_LISEN", "x").env("KANAT_FOO", "x");
+    version.arg("version").env("KANAT_LISEN", "x").env("KANAT_FOO", "x").env("KANAT_ENVIRONMENTS", "x");
     let output = version.output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn a_slip_of_a_variable_of_client_commands_is_a_fault() {
+    for (name, meant) in
+        [("KANAT_ENVIRONMENT", "KANAT_ENV"), ("KANAT_UR", "KANAT_URL"), ("KANAT_API_KEI", "KANAT_API_KEY")]
+    {
+        let mut list = kanat();
+        list.args(["flow", "list"]).env(name, "x");
+        let (code, said) = failure(list.output().unwrap());
+        assert_eq!(code, Some(2));
+        assert!(said.contains(&format!("there is no variable {name}; did you mean {meant}?")), "{said}");
+    }
+}
+
+#[test]
+fn files_of_tls_that_cannot_be_read_are_named_by_their_settings() {
+    let folder = TempDir::new().unwrap();
+    let mut up = kanat();
+    up.args(["up", "--listen", "127.0.0.1:0", "--tls-cert", "none.pem", "--tls-key", "neither.pem"]);
+    let (code, said) = failure(up.current_dir(folder.path()).output().unwrap());
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("tls_cert: cannot read none.pem: ") && said.contains("tls_key: cannot read neither.pem"),
+        "{said}"
+    );
 }
 
 #[test]
