@@ -9,6 +9,7 @@ mod confirm;
 mod connector;
 mod environment;
 mod flow;
+mod hint;
 mod input;
 mod key;
 mod login;
@@ -31,6 +32,7 @@ use crate::cli::Connection;
 use crate::client::Client;
 use crate::client::name::{Noun, segment};
 use crate::commands::confirm::{Consent, Decision};
+use crate::commands::hint::Chosen;
 use crate::output::{self, Format, Json, table};
 pub use completion::answer_shell;
 pub use message::show::trace;
@@ -95,7 +97,16 @@ pub enum Command {
 
 /// Runs one command against the service.
 pub async fn run(connection: Connection, format: Format, command: Command) -> Result<()> {
-    let session = |connection| Ok::<_, anyhow::Error>(Session { client: Client::new(connection)?, format });
+    let chosen = Chosen::of(connection.env.as_deref());
+    let done = answer(connection, format, &chosen, command).await;
+    done.map_err(|error| chosen.repeat_in_error(error))
+}
+
+async fn answer(connection: Connection, format: Format, chosen: &Chosen, command: Command) -> Result<()> {
+    let session = |connection| {
+        let client = Client::new(connection)?;
+        Ok::<_, anyhow::Error>(Session { client, format, chosen: chosen.clone() })
+    };
     match command {
         Command::Completion(completion) => completion.run(),
         Command::RestorePoint(restore) => restore.run().await,
@@ -124,6 +135,7 @@ pub async fn run(connection: Connection, format: Format, command: Command) -> Re
 pub struct Session {
     client: Client,
     format: Format,
+    chosen: Chosen,
 }
 
 impl Session {
@@ -154,8 +166,13 @@ impl Session {
     /// Tells a person what to do next; programs are not told.
     fn hint(&self, text: &str) {
         if self.format == Format::Table {
-            output::hint(text);
+            output::hint(&self.chosen.repeat(text));
         }
+    }
+
+    /// Tells of an error of a command that goes on.
+    fn complain(&self, text: &str) {
+        output::hint(&self.chosen.repeat(&format!("error: {text}")));
     }
 
     /// Says that something was done that has no answer of its own; programs are told by the exit code.

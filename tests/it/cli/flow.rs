@@ -152,3 +152,20 @@ async fn without_a_grace_period_a_former_webhook_address_ends_at_once() {
     let manual = cli.run(&["flow", "rotate-webhook-token", "by-hand"]).await.fails(1);
     assert!(manual.contains("only a flow with the trigger webhook has a token"), "{manual}");
 }
+
+#[tokio::test]
+async fn a_hint_stays_in_the_environment_that_a_flag_chose() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    cli.file("flow.yaml", FLOW);
+    let create = ["flow", "create", "flow.yaml", "--env", "staging"];
+    let created = cli.run(&create).await;
+    assert!(created.stderr.contains("`kanat flow deploy by-hand --env staging`"), "{}", created.stderr);
+    let missing = cli.run(&["flow", "show", "nothing", "--env", "staging"]).await.fails(1);
+    assert!(missing.contains("`kanat flow list --env staging`"), "{missing}");
+
+    let cli = Cli::of(&app).with("KANAT_ENV", "production");
+    cli.file("flow.yaml", FLOW);
+    let created = cli.run(&create[..3]).await;
+    assert!(created.stderr.contains("`kanat flow deploy by-hand`"), "{}", created.stderr);
+}

@@ -115,7 +115,12 @@ impl Command {
             }
             Self::Show { flow } => {
                 let path = session.client.path(&FLOW, &flow).await?;
-                session.print(&session.client.get(&path, &[]).await?, show::whole)
+                let found = session.client.get(&path, &[]).await?;
+                session.print(&found, show::whole)?;
+                if let Some(difference) = show::difference(&found) {
+                    session.hint(&difference);
+                }
+                Ok(())
             }
             Self::Deploy { flow, summary, keep_paused, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;

@@ -42,7 +42,7 @@ impl Apply {
                 }
                 let told = format!("{error:#}");
                 let place = if told.starts_with(&source.file) { "" } else { &format!("{}: ", source.file) };
-                crate::output::hint(&format!("error: {place}{told}"));
+                session.complain(&format!("{place}{told}"));
             }
         }
         match refused {

@@ -49,8 +49,12 @@ fn pending(flow: &Json) -> String {
     if !is_changed(flow) {
         return String::new();
     }
-    let (name, version) = (flow.text("name"), flow.text("deployedVersion"));
-    format!("the draft differs from version {version}, which runs: `kanat flow diff {name}` shows it\n")
+    format!("the draft differs from version {}, which runs\n", flow.text("deployedVersion"))
+}
+
+/// How to see what a draft changes, if it does.
+pub fn difference(flow: &Json) -> Option<String> {
+    is_changed(flow).then(|| format!("see what differs with `kanat flow diff {}`", flow.text("name")))
 }
 
 /// A draft that was created or changed.
