@@ -169,3 +169,34 @@ async fn a_hint_stays_in_the_environment_that_a_flag_chose() {
     let created = cli.run(&create[..3]).await;
     assert!(created.stderr.contains("`kanat flow deploy by-hand`"), "{}", created.stderr);
 }
+
+#[tokio::test]
+async fn nothing_of_a_folder_is_kept_when_one_definition_names_what_is_missing() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    std::fs::create_dir(cli.home().join("flows")).unwrap();
+    cli.file("flows/a.yaml", FLOW);
+    let missing = FLOW.replace("by-hand", "other").replace("| required", "| lookup(countries)");
+    cli.file("flows/b.yaml", &missing);
+    let refused = cli.run(&["flow", "apply", "flows"]).await.fails(1);
+    assert!(refused.contains("error: found the lookup table \"countries\""), "{refused}");
+    assert!(refused.contains("--> flows/b.yaml:"), "{refused}");
+    assert!(refused.ends_with("nothing was applied: 1 of 2 definitions are wrong\n"), "{refused}");
+    assert_eq!(cli.run(&["flow", "list"]).await.expect(), "none\n");
+    cli.run(&["lookup", "create", "countries"]).await.expect();
+    cli.run(&["flow", "apply", "flows"]).await.expect();
+}
+
+#[tokio::test]
+async fn a_definition_whose_deploy_is_refused_is_told_to_be_a_draft() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    app.api.deployed(&crate::published_api::quote("quotes")).await;
+    let cli = Cli::of(&app);
+    cli.run(&["api", "create", "quotes", "quotes"]).await.expect();
+    cli.file("quotes.yaml", &FLOW.replace("by-hand", "quotes"));
+    let refused = cli.run(&["flow", "apply", "quotes.yaml"]).await.fails(1);
+    assert!(refused.contains("is called by published APIs"), "{refused}");
+    assert!(refused.contains("kept as a draft: flow quotes goes on as version 1"), "{refused}");
+}

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::diagnostics;
+use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
 use crate::commands::{Session, input};
 use crate::exit::{failure, usage};
@@ -30,9 +31,11 @@ struct Source {
 }
 
 impl Apply {
-    /// Applies nothing when a definition is wrong, and the others when the service refuses one.
+    /// Applies nothing when a definition is wrong or names what the environment lacks, and the others when the service
+    /// refuses one for another reason.
     pub async fn run(self, session: &Session) -> Result<()> {
         let sources = read(&files(&self.path)?)?;
+        check(session, &sources).await?;
         let (mut refused, count) = (0, sources.len());
         for source in &sources {
             if let Err(error) = self.apply(session, source).await {
@@ -70,7 +73,11 @@ impl Apply {
         if let Some(summary) = &self.summary {
             deploy["changeSummary"] = summary.as_str().into();
         }
-        let answer = client.post(&format!("{}/deploy", path(&flow)), &deploy).await.map_err(explain)?;
+        let deployed = client.post(&format!("{}/deploy", path(&flow)), &deploy).await;
+        let answer = deployed.map_err(|error| match error.is::<Refusal>() {
+            true => kept(&flow, &explain(error)),
+            false => error,
+        })?;
         session.print(&answer, |flow| {
             let (name, status, version) = (flow.text("name"), flow.text("status"), flow.text("version"));
             let done = match &before {
@@ -80,6 +87,40 @@ impl Apply {
             };
             format!("flow {name} {done} ({status}, version {version})")
         })
+    }
+}
+
+/// Asks the service about every definition before it gets one to keep.
+async fn check(session: &Session, sources: &[Source]) -> Result<()> {
+    let mut refused = 0;
+    for source in sources {
+        let body = json!({ "yamlConfig": source.text });
+        let answer = session.client.post("/flows/validate", &body).await?;
+        let faults = diagnostics::refusals(&answer);
+        if !faults.is_empty() {
+            diagnostics::complain(&source.file, &source.text, &faults);
+            refused += 1;
+        }
+    }
+    nothing_if(refused, sources.len())
+}
+
+/// The error of a deploy that the service refused, and what became of the definition.
+fn kept(flow: &Json, error: &anyhow::Error) -> anyhow::Error {
+    let (name, running) = (flow.text("name"), flow.text("deployedVersion"));
+    let kept = match (flow.text("draft") == "true", running.is_empty()) {
+        (true, true) => format!("\nthe definition is kept as a draft: flow {name} does not run"),
+        (true, false) => format!("\nthe definition is kept as a draft: flow {name} goes on as version {running}"),
+        (false, _) => String::new(),
+    };
+    failure(format!("{error:#}{kept}"))
+}
+
+/// Errors when definitions are wrong: then none is applied.
+fn nothing_if(wrong: usize, count: usize) -> Result<()> {
+    match wrong {
+        0 => Ok(()),
+        _ => Err(failure(format!("nothing was applied: {wrong} of {count} definitions are wrong"))),
     }
 }
 
@@ -120,9 +161,7 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
             }
         }
     }
-    if wrong > 0 {
-        return Err(failure(format!("nothing was applied: {wrong} of {} definitions are wrong", files.len())));
-    }
+    nothing_if(wrong, files.len())?;
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for source in &sources {
         if let Some(other) = names.insert(&source.name, &source.file) {

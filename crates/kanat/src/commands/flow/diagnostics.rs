@@ -134,3 +134,67 @@ impl Names for AnyNames {
 pub fn faults(answer: &Json, path: &str) -> Vec<Fault> {
     answer.list(path).iter().map(Fault::of_diagnostic).collect()
 }
+
+/// The faults in an answer to a check for which a deploy is refused, each as an error.
+pub fn refusals(answer: &Json) -> Vec<Fault> {
+    let warnings = faults(answer, "warnings").into_iter().filter(|fault| !is_deployed(fault));
+    let found = faults(answer, "errors").into_iter().chain(warnings);
+    found.map(|fault| Fault { severity: excerpt::Severity::Error, ..fault }).collect()
+}
+
+/// Whether a definition with this warning is deployed nevertheless: a field of an instance may get its value later, unless
+/// it is what callers are verified by.
+fn is_deployed(warning: &Fault) -> bool {
+    warning.message.ends_with("which the connector instance does not have set")
+        && !warning.path.starts_with("source.verify")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An environment with one instance, which is of the entry `http`.
+    struct OneInstance;
+
+    impl Names for OneInstance {
+        fn instance(&self, name: &str) -> Option<InstanceRef> {
+            (name == "erp").then(|| InstanceRef { id: "ci_1".to_owned(), entry: "http".to_owned() })
+        }
+
+        fn instances_of(&self, _: &str) -> Vec<InstanceRef> {
+            Vec::new()
+        }
+
+        fn table(&self, _: &str) -> bool {
+            false
+        }
+
+        fn adapter(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn instance_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn table_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn adapter_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_field_without_a_value_is_deployed_and_a_missing_name_is_not() {
+        let text = "flow: x\nversion: 1\nsource:\n  trigger: manual\ntarget:\n  connector: erp\n  endpoint: /{{ instance.base_url }}\n  method: POST\nmapping:\n  a: source.a | lookup(missing)\n";
+        let definition = parse(text).unwrap();
+        let unset = kanat_flow::fields::unset_fields(&definition, &OneInstance, &|_, _| false);
+        let missing = kanat_flow::check_names(&definition, &OneInstance);
+        let is_deployed = |found: Vec<kanat_flow::Diagnostic>| {
+            found.into_iter().map(|found| is_deployed(&fault(found))).collect::<Vec<_>>()
+        };
+        assert_eq!((is_deployed(unset), is_deployed(missing)), (vec![true], vec![false]));
+    }
+}
