@@ -20,6 +20,7 @@ mod message;
 mod node;
 mod program;
 mod restore_point;
+mod rotation;
 mod schedule;
 mod since;
 mod version;

@@ -109,7 +109,7 @@ async fn a_rotated_webhook_address_is_printed_and_the_former_one_works_for_the_g
 
     let rotate = ["flow", "rotate-webhook-token", "orders"];
     let rotated = cli.run(&[&rotate[..], &["--grace", "24h"]].concat()).await;
-    let hint = "the former address is taken for another 24h";
+    let hint = "the former address is taken until 20";
     assert!(rotated.stderr.contains(hint), "{}", rotated.stderr);
     let second = rotated.expect().trim_end().to_owned();
     assert_ne!(second, first);
@@ -142,14 +142,18 @@ async fn without_a_grace_period_a_former_webhook_address_ends_at_once() {
     assert!(refused.contains("gracePeriod"), "{refused}");
     assert_eq!(status(&first).await, 202, "a refused command changes nothing");
 
-    let rotated = cli.run(&["flow", "rotate-webhook-token", "orders"]).await;
+    let rotate = ["flow", "rotate-webhook-token", "orders"];
+    let asked = cli.run(&rotate).await.fails(1);
+    assert!(asked.contains("at once") && asked.contains("--yes"), "{asked}");
+    assert_eq!(status(&first).await, 202, "nothing is done without consent");
+    let rotated = cli.run(&[&rotate[..], &["--yes"]].concat()).await;
     let hint = "the former address is taken no more";
     assert!(rotated.stderr.contains(hint), "{}", rotated.stderr);
     let second = rotated.expect().trim_end().to_owned();
     assert_eq!(status(&second).await, 202);
     assert_eq!(status(&first).await, 404);
 
-    let manual = cli.run(&["flow", "rotate-webhook-token", "by-hand"]).await.fails(1);
+    let manual = cli.run(&["flow", "rotate-webhook-token", "by-hand", "--yes"]).await.fails(1);
     assert!(manual.contains("only a flow with the trigger webhook has a token"), "{manual}");
 }
 

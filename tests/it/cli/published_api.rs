@@ -28,6 +28,13 @@ async fn an_api_is_published_and_called_from_the_shell() {
 
     let rotated = cli.run(&["key", "rotate", "quotes", "acme", "--grace", "24h", "-o", "json"]).await.json();
     assert_eq!(rotated["rotatedFrom"], made["id"]);
+    let rotate = ["key", "rotate", "quotes", "acme"];
+    let asked = cli.run(&rotate).await.fails(1);
+    assert!(asked.contains("at once") && asked.contains("--yes"), "{asked}");
+    let rotated = cli.run(&[&rotate[..], &["--yes"]].concat()).await;
+    assert!(rotated.stderr.contains("the former key is taken no more"), "{}", rotated.stderr);
+    let rotated = cli.run(&[&rotate[..], &["--grace", "1h"]].concat()).await;
+    assert!(rotated.stderr.contains("the former key is taken until 20"), "{}", rotated.stderr);
     assert!(cli.run(&["key", "suspend", "quotes", "acme"]).await.expect().contains("inactive"));
     assert!(cli.run(&["key", "resume", "quotes", "acme"]).await.expect().contains("active"));
     let plain = cli.run(&["key", "create", "quotes", "shell"]).await.expect();

@@ -14,6 +14,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::confirm::{Consent, Decision};
+use super::rotation::Rotation;
 use super::{Page, Session, given, input};
 use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
@@ -87,9 +88,8 @@ pub enum Command {
     /// Make a new webhook address.
     RotateWebhookToken {
         flow: String,
-        /// How long the old address is taken beside the new one, such as `24h` [default: not at all].
-        #[arg(long)]
-        grace: Option<String>,
+        #[command(flatten)]
+        rotation: Rotation,
     },
     /// Take a flow out of service; its messages stay readable.
     Delete {
@@ -150,17 +150,7 @@ impl Command {
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
                 session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
             }
-            Self::RotateWebhookToken { flow, grace } => {
-                let path = session.client.path(&FLOW, &flow).await?;
-                let body = json!({ "gracePeriod": grace });
-                let answer = session.client.post(&format!("{path}/rotate-webhook-token"), &body).await?;
-                session.print(&answer, |flow| flow.text("webhookUrl"))?;
-                session.hint(&match grace {
-                    Some(grace) => format!("the former address is taken for another {grace}"),
-                    None => "the former address is taken no more".to_owned(),
-                });
-                Ok(())
-            }
+            Self::RotateWebhookToken { flow, rotation } => rotate(session, &flow, &rotation).await,
             Self::Delete { flow, consent } => delete(session, &flow, consent).await,
         }
     }
@@ -214,6 +204,20 @@ async fn resumes(session: &Session, found: &Json, flow: &str, consent: Consent) 
     let query = [("flowId", found.text("id")), ("status", "held".to_owned()), ("limit", "1".to_owned())];
     let held = session.client.get("/messages", &query).await?.text("pagination.total");
     consent.ask(&format!("flow {flow} is paused and will run again; held messages that go on: {held}"))
+}
+
+/// Prints the new webhook address, and what becomes of the former one.
+async fn rotate(session: &Session, flow: &str, rotation: &Rotation) -> Result<()> {
+    let path = session.client.path(&FLOW, flow).await?;
+    match rotation.ask(&format!("the webhook address of flow {flow}"), "calls to it get 404")? {
+        Decision::Stop => return Ok(()),
+        Decision::Act => {}
+    }
+    let body = json!({ "gracePeriod": rotation.grace });
+    let answer = session.client.post(&format!("{path}/rotate-webhook-token"), &body).await?;
+    session.print(&answer, |flow| flow.text("webhookUrl"))?;
+    session.hint(&rotation.told("address", &answer.text("updatedAt")));
+    Ok(())
 }
 
 async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {

@@ -5,6 +5,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::{Consent, Decision};
+use super::rotation::Rotation;
 use super::{Page, Session, given};
 use crate::client::Client;
 use crate::client::name::{API, segment};
@@ -35,9 +36,8 @@ pub enum Command {
     Rotate {
         api: String,
         key: String,
-        /// How long the old key is accepted beside the new one, such as `24h` [default: not at all].
-        #[arg(long)]
-        grace: Option<String>,
+        #[command(flatten)]
+        rotation: Rotation,
     },
     /// List the keys of a published API.
     List {
@@ -81,10 +81,17 @@ impl Command {
                 let answer = client.post(&keys(client, &api).await?, &body).await?;
                 shown_once(session, &answer)
             }
-            Self::Rotate { api, key, grace } => {
+            Self::Rotate { api, key, rotation } => {
                 let path = one(client, &api, &key).await?;
-                let answer = client.post(&format!("{path}/rotate"), &json!({ "gracePeriod": grace })).await?;
-                shown_once(session, &answer)
+                match rotation.ask(&format!("key {key} of {api}"), "calls with it get 401")? {
+                    Decision::Stop => return Ok(()),
+                    Decision::Act => {}
+                }
+                let body = json!({ "gracePeriod": rotation.grace });
+                let answer = client.post(&format!("{path}/rotate"), &body).await?;
+                shown_once(session, &answer)?;
+                session.hint(&rotation.told("key", &answer.text("createdAt")));
+                Ok(())
             }
             Self::List { api, consumer, page } => {
                 let query = [page.query(), given([("consumer", &consumer)])].concat();
