@@ -3,6 +3,7 @@
 mod adapter;
 mod batch;
 mod flow;
+mod login;
 mod lookup;
 mod message;
 mod published_api;

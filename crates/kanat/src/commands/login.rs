@@ -7,10 +7,11 @@ use kanat_model::Secret;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 
 use crate::cli::Connection;
-use crate::client::Client;
 use crate::client::credentials::{self, Credentials};
+use crate::client::name::ENVIRONMENT;
+use crate::client::{Client, Refusal};
 use crate::exit::{failure, usage};
-use crate::output;
+use crate::output::{self, Json};
 
 /// Arguments of `kanat login`: `--url` and `--api-key` are those of every command. Without a key it is read from
 /// standard input.
@@ -26,14 +27,38 @@ impl Login {
         let saved = credentials::load().unwrap_or_default();
         let asked = Connection { url: connection.url.or(saved.url), api_key: Some(key.clone()), env: connection.env };
         let client = Client::new(asked)?;
-        let environments = client.get("/environments", &[]).await.context("the key was not saved")?;
+        let answer = client.get("/environments", &[]).await.map_err(|error| match is_of_another(&error) {
+            true => no_service(&client),
+            false => error.context("the key was not saved"),
+        })?;
+        let environments = environments(&answer).ok_or_else(|| no_service(&client))?;
         let credentials = Credentials { url: Some(client.url().to_owned()), api_key: Some(key.expose().clone()) };
         let path = credentials::save(&credentials)?;
-        let names: Vec<String> = environments.list("data").iter().map(|item| item.text("name")).collect();
+        let names: Vec<String> = environments.iter().map(|item| item.text("name")).collect();
         output::line(&format!("logged in to {} (environments: {})", client.url(), names.join(", ")))?;
         output::hint(&format!("saved in {}", path.display()));
         Ok(())
     }
+}
+
+/// The environments in an answer of a service, which has one at least; none when it is no such answer.
+fn environments(answer: &Json) -> Option<&[Json]> {
+    let is_environment = |item: &Json| item.text("id").starts_with(ENVIRONMENT.prefix) && item.has("name");
+    let found = answer.list("data");
+    (!found.is_empty() && found.iter().all(is_environment)).then_some(found)
+}
+
+/// Whether an error comes of an answer that no service gives: one that is no JSON, or a refusal without a code. A proxy in
+/// front of a service answers 5xx in its own words.
+fn is_of_another(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<Refusal>() {
+        Some(refusal) => refusal.status < 500 && refusal.code.is_empty(),
+        None => error.root_cause().is::<serde_json::Error>(),
+    }
+}
+
+fn no_service(client: &Client) -> anyhow::Error {
+    failure(format!("{} is no Kanat service: nothing was saved", client.url()))
 }
 
 /// Reads the key from standard input; a terminal does not show it.
@@ -83,5 +108,19 @@ impl HiddenInput {
 impl Drop for HiddenInput {
     fn drop(&mut self) {
         let _ = termios::tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_environments_are_an_answer_of_a_service() {
+        let is_answer = |text: &str| environments(&Json::parse(text).unwrap()).is_some();
+        assert!(is_answer(r#"{"data":[{"id":"env_1","name":"dev"}]}"#));
+        for other in ["null", "{}", "[]", r#"{"data":[]}"#, r#"{"data":[{"id":1}]}"#, r#"{"data":{"id":"env_1"}}"#] {
+            assert!(!is_answer(other), "{other}");
+        }
     }
 }
