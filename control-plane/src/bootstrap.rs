@@ -33,17 +33,14 @@ pub async fn refuse_lost_configuration(store: &Store, log: &dyn MessageLog) -> R
 /// Makes what a fresh store lacks. Gives the owner's key when this was the first start and the key was made here;
 /// `chosen` is the one that the operator set, which counts at the first start only.
 pub async fn run(store: &Store, chosen: Option<&Secret<String>>) -> Result<Option<Secret<String>>, Error> {
+    // Most starts are not the first: these write nothing, and need no room on the disk.
+    if is_made(&mut *store.read().await?, chosen).await? {
+        return Ok(None);
+    }
     let mut tx = store.begin().await?;
     meta::lock(&mut tx).await?;
-    if account::first(&mut tx).await?.is_some() {
-        if let Some(text) = chosen
-            && api_key::by_hash(&mut tx, &key::sha256(text.expose())).await?.is_none()
-        {
-            tracing::warn!(
-                "the bootstrap API key is not used: there was a first start already, and none of the API keys is this \
-                 one; `kanat api-key reset` makes a new owner key"
-            );
-        }
+    // Another process may have started meanwhile.
+    if is_made(&mut tx, chosen).await? {
         return Ok(None);
     }
     let owner = match chosen {
@@ -53,6 +50,22 @@ pub async fn run(store: &Store, chosen: Option<&Secret<String>>) -> Result<Optio
     make(&mut tx, &owner).await?;
     tx.commit().await?;
     Ok(chosen.is_none().then_some(owner.text))
+}
+
+/// Returns whether there was a first start, and warns of a chosen key that came too late for it.
+async fn is_made(db: &mut Db, chosen: Option<&Secret<String>>) -> Result<bool, Error> {
+    if account::first(db).await?.is_none() {
+        return Ok(false);
+    }
+    if let Some(text) = chosen
+        && api_key::by_hash(db, &key::sha256(text.expose())).await?.is_none()
+    {
+        tracing::warn!(
+            "the bootstrap API key is not used: there was a first start already, and none of the API keys is this one; \
+             `kanat api-key reset` makes a new owner key"
+        );
+    }
+    Ok(true)
 }
 
 async fn make(db: &mut Db, owner: &key::NewKey) -> Result<(), kanat_store::Error> {

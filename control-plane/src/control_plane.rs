@@ -87,7 +87,7 @@ impl ControlPlane {
             bootstrap::refuse_lost_configuration(&store, log.as_ref()).await?;
         }
         if store.is_of_one_process() {
-            idempotency::forget_cut_off(&store).await?;
+            idempotency::forget_cut_off(&store).await;
         }
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
         environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;

@@ -41,11 +41,17 @@ const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// The same of a request whose body is read while it runs.
 const LONGEST_STREAM: Duration = Duration::from_secs(10 * 60);
 
-/// Frees the keys of requests that a former process did not answer, where there was no other one.
-pub async fn forget_cut_off(store: &Store) -> Result<(), kanat_store::Error> {
-    let mut tx = store.begin().await?;
-    answered_request::forget_unanswered(&mut tx).await?;
-    tx.commit().await
+/// Frees the keys of requests that a former process did not answer, where there was no other one. That it cannot be written is
+/// no reason not to start: the keys are free in a while.
+pub async fn forget_cut_off(store: &Store) {
+    let forgotten = async {
+        let mut tx = store.begin().await?;
+        answered_request::forget_unanswered(&mut tx).await?;
+        tx.commit().await
+    };
+    if let Err(error) = forgotten.await {
+        tracing::warn!(%error, "the idempotency keys of calls that were cut off are not free yet");
+    }
 }
 
 /// Services whose changes can be asked for twice and happen once.

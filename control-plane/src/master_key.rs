@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kanat_auth::Sealer;
-use kanat_store::{Store, meta};
+use kanat_store::{Db, Store, meta};
 
 use crate::Error;
 
@@ -12,15 +12,27 @@ const NAME: &str = "master_key_check";
 
 /// Errors when the database was sealed under a key that is not among ours.
 pub async fn check(store: &Store, sealer: &Sealer) -> Result<(), Error> {
+    // Most starts find their own key, and need no room on the disk.
+    if is_known(&mut *store.read().await?, sealer).await? {
+        return Ok(());
+    }
     let mut tx = store.begin().await?;
     meta::lock(&mut tx).await?;
-    if let Some(sealed) = meta::get(&mut tx, NAME).await? {
-        let opened = STANDARD.decode(sealed).ok().and_then(|sealed| sealer.open(&sealed, NAME).ok());
-        opened.ok_or(Error::MasterKey)?;
+    // Another process may have started meanwhile.
+    if is_known(&mut tx, sealer).await? {
+        return Ok(());
     }
-    // Anew at each start, under the key in use: a former one may be dropped one day.
+    // Anew under the key in use: a former one may be dropped one day.
     meta::set(&mut tx, NAME, &STANDARD.encode(sealer.seal(NAME.as_bytes(), NAME))).await?;
     Ok(tx.commit().await?)
+}
+
+/// Returns whether the database knows the key in use. Errors when it knows another one that is not among ours.
+async fn is_known(db: &mut Db, sealer: &Sealer) -> Result<bool, Error> {
+    let Some(sealed) = meta::get(db, NAME).await? else { return Ok(false) };
+    let sealed = STANDARD.decode(sealed).map_err(|_| Error::MasterKey)?;
+    sealer.open(&sealed, NAME).map_err(|_| Error::MasterKey)?;
+    Ok(sealer.is_under_key_in_use(&sealed))
 }
 
 #[cfg(test)]

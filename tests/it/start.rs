@@ -133,8 +133,27 @@ async fn a_lost_configuration_is_not_replaced_by_an_empty_one_unasked() {
         assert!(refused.contains("there is no configuration, but the message log has messages"), "{refused}");
         assert!(refused.contains("--accept-empty-config"), "{refused}");
     }
+    // What a refused start left would be read together with the file that is put back.
+    for name in ["config.db", "config.db-wal", "config.db-shm"] {
+        assert!(!folder.join(name).exists(), "{name}");
+    }
     app.restart_with(&[("KANAT_ACCEPT_EMPTY_CONFIG", "true")]).await;
     assert_eq!(app.api.get("/api/v1/flows").await.expect(200)["pagination"]["total"], 0);
     app.terminate().await;
     app.restart_with(&[("KANAT_ACCEPT_EMPTY_CONFIG", "false")]).await;
+}
+
+#[tokio::test]
+async fn a_lost_master_key_is_not_replaced_by_another_one() {
+    let mut app = TestApp::start().await;
+    app.terminate().await;
+    let folder = app.data_dir();
+    let (key, away) = (folder.join("master.key"), folder.join("key-of-the-backup"));
+    std::fs::rename(&key, &away).unwrap();
+    let up = ["up", "--listen", "127.0.0.1:0", "--data-dir", folder.to_str().unwrap()];
+    let refused = Cli::new().run(&up).await.fails(2);
+    assert!(refused.contains("master.key is missing: restore it"), "{refused}");
+    assert!(!key.exists());
+    std::fs::rename(&away, &key).unwrap();
+    app.restart().await;
 }

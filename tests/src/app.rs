@@ -125,10 +125,20 @@ impl TestApp {
         assert!(self.launch_again().await, "kanat ended before it listened:\n{}", log(self.folder.path()));
     }
 
+    /// Starts again on the same folder and port, with as little room as before.
+    pub async fn restart_on_the_small_disk(&mut self) {
+        let limit = self.start.file_limit_kib;
+        assert!(self.launch_with(limit).await, "kanat ended before it listened:\n{}", log(self.folder.path()));
+    }
+
     /// Whether it came to say that it listens.
     async fn launch_again(&mut self) -> bool {
+        self.launch_with(None).await
+    }
+
+    async fn launch_with(&mut self, file_limit_kib: Option<u32>) -> bool {
         self.start.listen = self.base.trim_start_matches("http://").to_owned();
-        self.start.file_limit_kib = None;
+        self.start.file_limit_kib = file_limit_kib;
         let (child, base) = launch(self.folder.path(), &self.start).await.expect("kanat starts again");
         self.child = child;
         base.map(|base| assert_eq!(base, self.base)).is_some()

@@ -72,6 +72,11 @@ impl Sealer {
         sealed
     }
 
+    /// Returns whether something was sealed under the key that seals now, and not under a former one.
+    pub fn is_under_key_in_use(&self, sealed: &[u8]) -> bool {
+        sealed.get(1..=KEY_ID_LEN).is_some_and(|id| id == self.keys[0].0)
+    }
+
     /// Errors when another key sealed it, when it was changed, and when it was sealed for another place.
     pub fn open(&self, sealed: &[u8], context: &str) -> Result<Vec<u8>, Error> {
         if sealed.len() < HEADER_LEN || sealed[0] != FORMAT {

@@ -72,7 +72,8 @@ impl Control {
         let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
         let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
         let log = database::log(&process, &folder, &doors).await?;
-        let store = database::store(&process, &folder, &doors).await?;
+        let store = database::store(&process, &folder, &doors, log.as_ref(), control.accept_empty_config);
+        let store = store.await?;
 
         let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());
         // The proxies in front of both planes send OAuth2's way back to a control plane.

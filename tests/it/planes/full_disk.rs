@@ -1,5 +1,6 @@
 //! A full disk is told to senders, and takes nothing from what was acked.
 
+use kanat_tests::target::Reply;
 use kanat_tests::{FakeTarget, TestApp, until};
 use serde_json::json;
 
@@ -63,4 +64,35 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
         assert!(target.received().iter().any(|r| r.header("idempotency-key") == id), "{id}");
     }
     println!("disk full after {} messages: 503 for the next, 0 acked lost, 202 once there is room", acked.len());
+}
+
+#[tokio::test]
+async fn a_service_starts_on_a_full_disk_reads_and_goes_on_once_there_is_room() {
+    let mut app = TestApp::start_on_a_small_disk(FILE_LIMIT_KIB).await;
+    // Nothing that is acked has ended when the disk is full.
+    let target = FakeTarget::scripted(|_, _| Reply::Late(200)).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, url) = app.api.deployed(&passthrough("filling")).await;
+    let mut acked = Vec::new();
+    for n in 0..ATTEMPTS {
+        let payload = json!({ "n": n, "filling": "x".repeat(50_000) });
+        let answer = app.api.without_key().post(&url, &payload).await;
+        if answer.status != 202 {
+            break;
+        }
+        acked.push(answer.json()["messageId"].as_str().unwrap().to_owned());
+    }
+    assert!((1..ATTEMPTS).contains(&acked.len()));
+    app.kill().await;
+    app.restart_on_the_small_disk().await;
+    app.api.get("/api/v1/flows").await.expect(200);
+    let listed = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await;
+    assert!([200, 503].contains(&listed.status), "{}", listed.text);
+    target.release();
+    app.free_the_disk().await;
+    until("the service is ready", || async { (app.api.without_key().get("/ready").await.status == 200).then_some(()) })
+        .await;
+    for id in &acked {
+        app.api.message_becomes(id, "delivered").await;
+    }
 }

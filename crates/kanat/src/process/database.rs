@@ -11,6 +11,7 @@ use kanat_store::Store;
 
 use super::folder::{Folder, STORE, close};
 use super::waiting::Doors;
+use crate::exit::usage;
 use crate::settings::process::Settings;
 use crate::settings::value::Database;
 
@@ -30,10 +31,23 @@ pub async fn log(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Res
 }
 
 /// Opens the configuration store.
-pub async fn store(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> Result<Store> {
+///
+/// # Errors
+/// It cannot be opened. A file that is missing beside a log with messages, unless `accept_empty` says that a new one is meant:
+/// then none is made, for what it would leave beside itself must not meet the one that is put back.
+pub async fn store(
+    settings: &Settings,
+    folder: &Folder,
+    doors: &Doors<'_>,
+    log: &dyn MessageLog,
+    accept_empty: bool,
+) -> Result<Store> {
     let options = settings.pools.store();
     match &settings.database {
         Database::Files => {
+            if !accept_empty && !folder.path().join(STORE).exists() && !log.is_empty().await? {
+                return Err(kanat_control_plane::Error::NoConfiguration.into());
+            }
             let path = folder.database(STORE)?;
             let store = Store::open_with(&format!("sqlite:{}", path.display()), &options).await;
             store.context("cannot open the configuration store (config.db)")
@@ -47,7 +61,19 @@ pub async fn store(settings: &Settings, folder: &Folder, doors: &Doors<'_>) -> R
 }
 
 /// The master key that is set, or that of the data folder.
+///
+/// # Errors
+/// The key cannot be read, or its file is missing beside a configuration that was sealed under it.
 pub fn sealer(settings: &Settings) -> Result<Arc<Sealer>> {
+    let is_there = |name| settings.data_dir.join(name).exists();
+    if settings.master_key.is_none() && is_there(STORE) && !is_there(MASTER_KEY) {
+        let file = settings.data_dir.join(MASTER_KEY);
+        return Err(usage(format!(
+            "{} is missing: restore it from a backup, or give the key that it held by KANAT_MASTER_KEY; no other key opens \
+             what is sealed in {STORE}",
+            file.display()
+        )));
+    }
     close(&settings.data_dir.join(MASTER_KEY), 0o600);
     let key = settings.master_key.as_ref().map(|key| key.expose().as_str());
     Ok(Arc::new(Sealer::from_env_or_file(key, &settings.data_dir).context("cannot get the master key")?))

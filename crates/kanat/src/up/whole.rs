@@ -61,7 +61,8 @@ impl Whole {
         let doors = data_listener.iter().chain([&listener]).map(|listener| (listener, bounds.clone()));
         let doors = Doors::new(doors.chain(metrics_door));
         let log = database::log(process, &folder, &doors).await?;
-        let store = database::store(process, &folder, &doors).await?;
+        let store = database::store(process, &folder, &doors, log.as_ref(), settings.control.accept_empty_config);
+        let store = store.await?;
 
         let url = listener::url(address, &bounds);
         let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());

@@ -20,6 +20,8 @@ const WAL_LIMIT_BYTES: i64 = 64 * 1024 * 1024;
 /// In KiB when negative.
 const WRITER_CACHE: i64 = -2 * 1024;
 const STATEMENTS: usize = 64;
+/// As SQLite says that freed pages are given back when it is asked to.
+const INCREMENTAL: i64 = 2;
 /// Of a new file; one that is there keeps its own. Messages fill some pages whole, so that few large ones are fewer calls of the
 /// system; larger ones yet are written more often for a little that changes in them.
 const PAGE_BYTES: i64 = 8 * 1024;
@@ -58,8 +60,11 @@ impl Options {
         conn.busy_timeout(BUSY_TIMEOUT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
         conn.pragma_update(None, "page_size", PAGE_BYTES)?;
-        // Takes effect only before the first table is made, and lets retention shrink the file.
-        conn.pragma_update(None, "auto_vacuum", "incremental")?;
+        // Takes effect only before the first table is made, and lets retention shrink the file. It writes, also where it is so
+        // already, for which a full disk may have no room.
+        if conn.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0))? != INCREMENTAL {
+            conn.pragma_update(None, "auto_vacuum", "incremental")?;
+        }
         conn.pragma_update(None, "journal_mode", "wal")?;
         let synchronous = match self.durability {
             Durability::Full => "full",
