@@ -65,3 +65,19 @@ async fn an_api_is_published_and_called_from_the_shell() {
     cli.run(&["api", "delete", "quotes", "--yes"]).await.expect();
     assert!(cli.run(&["api", "show", "quotes"]).await.fails(1).contains("kanat api list"));
 }
+
+#[tokio::test]
+async fn a_schema_is_a_file_or_a_word() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    let cli = Cli::of(&app);
+    let create = ["api", "create", "quotes", "quotes", "--name", "quotes", "--response", "source"];
+    let created = cli.run(&[&create[..], &["--response-schema", "true", "-o", "json"]].concat()).await.json();
+    assert_eq!(created["responseSchema"], true);
+    cli.file("true", r#"{"type": "object"}"#);
+    let update = ["api", "update", "quotes", "-o", "json", "--response-schema"];
+    let updated = cli.run(&[&update[..], &["./true"]].concat()).await.json();
+    assert_eq!(updated["responseSchema"]["type"], "object");
+    let updated = cli.run(&[&update[..], &["true", "--schema", "false"]].concat()).await.json();
+    assert_eq!((&updated["responseSchema"], &updated["requestSchema"]), (&true.into(), &false.into()));
+}

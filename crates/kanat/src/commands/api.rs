@@ -82,10 +82,10 @@ pub struct Create {
 /// What a version takes and answers.
 #[derive(Args)]
 pub struct Content {
-    /// JSON file with the schema of requests; `-` is standard input.
+    /// JSON file with the schema of requests; `-` is standard input, `true` takes any.
     #[arg(long)]
     schema: Option<String>,
-    /// JSON file with the schema of answers; with one, calls wait for the flow.
+    /// JSON file with the schema of answers, or `true` for any; with one, calls wait for the flow.
     #[arg(long)]
     response_schema: Option<String>,
     /// JSON file with the mapping block of answers.
@@ -100,15 +100,13 @@ impl Content {
     /// The members of a request; that of the request schema has this name.
     pub fn members(&self, schema: &'static str) -> Result<Vec<(&'static str, Box<RawValue>)>> {
         let mut members = Vec::new();
-        let files = [
-            (schema, &self.schema),
-            ("responseSchema", &self.response_schema),
-            ("responseMapping", &self.response_mapping),
-        ];
-        for (name, file) in files {
-            if let Some(file) = file {
-                members.push((name, input::json(file)?));
+        for (name, text) in [(schema, &self.schema), ("responseSchema", &self.response_schema)] {
+            if let Some(text) = text {
+                members.push((name, schema_of(text)?));
             }
+        }
+        if let Some(file) = &self.response_mapping {
+            members.push(("responseMapping", input::json(file)?));
         }
         if let Some(text) = &self.response {
             members.push(("responseMapping", to_raw_value(text)?));
@@ -254,6 +252,14 @@ impl Call {
             Ok(answer) => session.print(&answer, Json::pretty),
             Err(_) => output::line(&text),
         }
+    }
+}
+
+/// The schema `true` or `false`, or that in a file. A file of such a name is given as `./true`.
+fn schema_of(text: &str) -> Result<Box<RawValue>> {
+    match text {
+        "true" | "false" => Ok(to_raw_value(&(text == "true"))?),
+        file => input::json(file),
     }
 }
 
