@@ -93,7 +93,7 @@ fn exchange(entry: &Json) -> String {
 /// A line for each thing that happened.
 pub fn trace(entries: &[Json]) -> String {
     let mut out = String::new();
-    let mut said = String::new();
+    let mut said = (String::new(), String::new());
     for entry in entries {
         let attempt = match entry.text("attempt").as_str() {
             "" | "0" => String::new(),
@@ -107,10 +107,10 @@ pub fn trace(entries: &[Json]) -> String {
             let _ = write!(out, " ({} ms)", entry.text("durationMs"));
         }
         out.push_str(&exchange(entry));
-        // What follows from a failure repeats its text.
-        let error = entry.text("error");
-        if !error.is_empty() && error != said {
-            let _ = write!(out, "\n    {error}");
+        // What follows from a failure repeats its text, within one attempt.
+        let error = (entry.text("attempt"), entry.text("error"));
+        if !error.1.is_empty() && error != said {
+            let _ = write!(out, "\n    {}", error.1);
         }
         said = error;
         out.push('\n');
@@ -140,6 +140,22 @@ mod tests {
         );
         let whole = told("POST http://erp/in answered 500: E42");
         assert!(whole.ends_with(" -> 500\n    POST http://erp/in answered 500: E42\n"), "{whole}");
+    }
+
+    #[test]
+    fn each_attempt_tells_its_error_once() {
+        let entry = |attempt: u32, stage: &str| {
+            format!(
+                r#"{{"at":"2026-01-31T12:00:00.000Z","stage":"{stage}","name":"erp","status":"failed","durationMs":0,
+                "attempt":{attempt},"error":"the target refused it"}}"#
+            )
+        };
+        let entries = [(1, "delivery"), (1, "retry_scheduled"), (2, "delivery"), (2, "dead_lettered")];
+        let entries = entries.map(|(attempt, stage)| Json::parse(&entry(attempt, stage)).unwrap());
+        let told = trace(&entries);
+        let lines: Vec<&str> = told.lines().map(str::trim).collect();
+        assert_eq!((lines[1], lines[4]), ("the target refused it", "the target refused it"), "{told}");
+        assert_eq!(lines.len(), 6, "{told}");
     }
 
     #[test]
