@@ -153,11 +153,12 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the thing that `text` names, with consent; `what` says what goes with it.
+    /// Deletes the thing that `text` names, with consent; `what` says what goes with it, and what the service refuses it for.
     async fn delete(&self, noun: &Noun, text: &str, what: &str, consent: Consent) -> Result<()> {
         let id = self.client.id(noun, text).await?;
         let name = if id == text { text.to_owned() } else { format!("{text} ({id})") };
-        if consent.ask(&format!("{} {name} will be deleted {what}", noun.name))? == Decision::Act {
+        let told = format!("{} {name} {} be deleted {what}", noun.name, consent.will());
+        if consent.ask(&told)? == Decision::Act {
             self.client.delete(&format!("{}/{}", noun.path, segment(&id))).await?;
             self.done(&format!("{} {text} is deleted", noun.name))?;
         }

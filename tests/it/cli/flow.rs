@@ -59,7 +59,7 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     let asked = cli.run(&["flow", "delete", "by-hand"]).await.fails(1);
     assert!(asked.contains(&id) && asked.contains("--yes"), "{asked}");
     let told = cli.run(&["flow", "delete", "by-hand", "--dry-run"]).await.expect();
-    assert!(told.contains(&id) && told.contains("messages that wait: 0"), "{told}");
+    assert!(told.contains(&id) && told.contains("would be deleted") && told.contains("messages that wait: 0"), "{told}");
     assert_eq!(status("by-hand").await, "active");
     cli.run(&["flow", "delete", "by-hand", "--yes"]).await.expect();
     cli.run(&["flow", "show", "by-hand"]).await.fails(1);

@@ -112,7 +112,10 @@ impl Command {
                 session.print(&answer, whole)
             }
             Self::Test { adapter, data } => test(session, &adapter, &data).await,
-            Self::Delete { adapter, consent } => session.delete(&ADAPTER, &adapter, "with its code", consent).await,
+            Self::Delete { adapter, consent } => {
+                let what = "with its code, unless deployed flows or published APIs call it";
+                session.delete(&ADAPTER, &adapter, what, consent).await
+            }
             Self::Templates { page } => {
                 let answer = client.get("/adapters/templates", &page.query()).await?;
                 session.list(&answer, &TEMPLATES)

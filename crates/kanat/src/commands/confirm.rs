@@ -56,6 +56,11 @@ impl Consent {
         Self { yes: !self.dry_run, ..self }.ask(what)
     }
 
+    /// How to tell of what is to be done: a dry run does not do it.
+    pub fn will(self) -> &'static str {
+        if self.dry_run { "would" } else { "will" }
+    }
+
     /// Whether nothing needs to be found out that only a person would be told.
     pub fn is_given(self) -> bool {
         self.yes

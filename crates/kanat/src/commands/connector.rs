@@ -144,7 +144,7 @@ impl Command {
                 session.print(&client.patch(&path, &body).await?, whole)
             }
             Self::Delete { instance, consent } => {
-                let what = "with its credentials; flows that name it stop working";
+                let what = "with its credentials, unless deployed flows use it";
                 session.delete(&INSTANCE, &instance, what, consent).await
             }
             Self::Test { instance } => test(session, &instance).await,

@@ -230,7 +230,11 @@ async fn delete(session: &Session, flow: &str, consent: Consent) -> Result<()> {
             waiting += answer.text("pagination.total").parse::<u64>().unwrap_or(0);
         }
     }
-    let what = format!("flow {flow} ({id}) will be deleted with its webhook address; messages that wait: {waiting}");
+    let what = format!(
+        "flow {flow} ({id}) {} be deleted with its webhook address, unless published APIs call it; messages that wait: \
+         {waiting}",
+        consent.will()
+    );
     if consent.ask(&what)? == Decision::Act {
         session.client.delete(&format!("{}/{}", FLOW.path, segment(&id))).await?;
         session.done(&format!("flow {flow} is deleted"))?;

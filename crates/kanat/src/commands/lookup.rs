@@ -120,7 +120,10 @@ impl Command {
                 }
                 Ok(())
             }
-            Self::Delete { table, consent } => session.delete(&TABLE, &table, "with its entries", consent).await,
+            Self::Delete { table, consent } => {
+                let what = "with its entries, unless deployed flows or published APIs read it";
+                session.delete(&TABLE, &table, what, consent).await
+            }
             Self::Import { table, file } => {
                 let content = input::bytes(&file)?;
                 let path = client.path(&TABLE, &table).await?;
