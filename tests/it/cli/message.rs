@@ -29,6 +29,12 @@ async fn a_dead_letter_is_found_shown_retried_and_replayed() {
     let cli = Cli::of(&app);
     let list = cli.run(&["message", "list", "letters", "--status", "dead_letter"]).await.expect();
     assert!(list.contains(&id), "{list}");
+    for command in [&["message", "list"][..], &["logs"]] {
+        let found = cli.run(&[command, &["--flow", "letters"]].concat()).await.expect();
+        assert!(found.contains(&id), "{found}");
+        let both = cli.run(&[command, &["letters", "--flow", "letters"]].concat()).await.fails(2);
+        assert!(both.contains("cannot be used with"), "{both}");
+    }
     let shown = cli.run(&["message", "show", &id]).await.expect();
     assert!(shown.contains("500") && shown.contains("dead_lettered"), "{shown}");
     cli.run(&["message", "retry", &id]).await.expect();

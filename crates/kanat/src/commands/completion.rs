@@ -51,7 +51,7 @@ fn with_names(command: clap::Command) -> clap::Command {
 
 fn noun(argument: &str) -> Option<&'static Noun> {
     match argument {
-        "flow" => Some(&FLOW),
+        "flow" | "of_flow" => Some(&FLOW),
         "table" => Some(&TABLE),
         "instance" => Some(&INSTANCE),
         "api" => Some(&API),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::message::{FAILED, listed};
+use super::message::{FAILED, OfFlow, listed};
 use super::{Session, given, since};
 use crate::client::events::Messages;
 use crate::client::name::FLOW;
@@ -11,8 +11,8 @@ use crate::output::{self, Format, Json};
 /// Arguments of `kanat logs`.
 #[derive(clap::Args)]
 pub struct Logs {
-    /// The flow; all flows of the environment when it is left out.
-    flow: Option<String>,
+    #[command(flatten)]
+    of: OfFlow,
     /// Stay, and print a line whenever a message changes its state.
     #[arg(short, long)]
     follow: bool,
@@ -32,7 +32,7 @@ pub struct Logs {
 
 impl Logs {
     pub async fn run(self, session: &Session) -> Result<()> {
-        let flow_id = match &self.flow {
+        let flow_id = match self.of.name() {
             Some(flow) => session.client.id(&FLOW, flow).await?,
             None => "-".to_owned(),
         };
@@ -84,7 +84,7 @@ impl Logs {
     /// One line for a person, one JSON document a line or one YAML document for a program.
     fn print(&self, format: Format, message: &Json) -> Result<()> {
         match format {
-            Format::Table => output::line(&line(message, self.flow.is_none().then(|| message.text("flowName")))),
+            Format::Table => output::line(&line(message, self.of.name().is_none().then(|| message.text("flowName")))),
             Format::Json => output::line(&message.compact()),
             Format::Yaml => output::line(&format!("---\n{}", output::yaml::write(message))),
         }

@@ -18,8 +18,8 @@ use bulk::{Selection, Verb};
 pub enum Command {
     /// List the messages of a flow, or of all flows, newest first.
     List {
-        /// The flow; all flows of the environment when it is left out.
-        flow: Option<String>,
+        #[command(flatten)]
+        of: OfFlow,
         #[command(flatten)]
         filter: Filter,
         /// Only messages that failed: dead letters, and those that are tried again.
@@ -61,6 +61,23 @@ pub async fn listed(session: &Session, query: &[(&'static str, String)]) -> Resu
     Ok(answer)
 }
 
+/// Messages of one flow, or of all.
+#[derive(clap::Args)]
+pub struct OfFlow {
+    /// The flow; all flows of the environment when it is left out.
+    flow: Option<String>,
+    /// The flow, as in `kanat message retry`.
+    #[arg(long = "flow", value_name = "FLOW", conflicts_with = "flow")]
+    of_flow: Option<String>,
+}
+
+impl OfFlow {
+    /// Name or id of the flow; none for all flows.
+    pub fn name(&self) -> Option<&str> {
+        self.flow.as_deref().or(self.of_flow.as_deref())
+    }
+}
+
 /// Which messages of a flow.
 #[derive(clap::Args)]
 pub struct Filter {
@@ -81,8 +98,9 @@ pub struct Filter {
 impl Command {
     pub async fn run(self, session: &Session) -> Result<()> {
         match self {
-            Self::List { flow, filter, failed, cursor, page } => {
-                let flow_id = match &flow {
+            Self::List { of, filter, failed, cursor, page } => {
+                let flow = of.name();
+                let flow_id = match flow {
                     Some(flow) => session.client.id(&FLOW, flow).await?,
                     None => "-".to_owned(),
                 };
