@@ -62,6 +62,9 @@ async fn an_api_is_published_and_called_from_the_shell() {
         (&201.into(), &"https://shop.example".into())
     );
     assert!(cli.run(&["api", "update", "quotes"]).await.fails(2).contains("--help"));
+    let shown = cli.run(&["api", "show", "quotes"]).await.expect();
+    assert!(shown.contains("the flow's result by a response mapping"), "{shown}");
+    assert!(shown.contains("anything: it has no schema"), "{shown}");
     cli.run(&["api", "delete", "quotes", "--yes"]).await.expect();
     assert!(cli.run(&["api", "show", "quotes"]).await.fails(1).contains("kanat api list"));
 }

@@ -277,12 +277,46 @@ fn whole(api: &Json) -> String {
         ("Url", "url"),
         ("Flow", "flowName"),
         ("Auth", "authType"),
+        ("Issuer", "oauth2.issuer"),
+        ("Request", "request"),
         ("Validation", "validationMode"),
+        ("Answer", "answer"),
         ("Deadline", "deadline"),
         ("On timeout", "onTimeout"),
         ("Id", "id"),
         ("Updated", "updatedAt"),
     ];
     let versions = table::rows(api.list("versions"), &VERSIONS);
-    format!("{}\n{versions}", table::fields(api, &fields))
+    let said = [("request", request(api)), ("answer", response(api))];
+    let shown = api.clone().with(said.map(|(name, text)| (name, Json::Text(text))));
+    format!("{}\n{versions}", table::fields(&shown, &fields))
+}
+
+/// What the current version takes.
+fn request(api: &Json) -> String {
+    if api.has("requestSchema") { "what fits its schema".to_owned() } else { "anything: it has no schema".to_owned() }
+}
+
+/// What the current version answers. Without a schema of answers a call does not wait for the flow.
+fn response(api: &Json) -> String {
+    if !api.has("responseSchema") {
+        return "202 with the message's id".to_owned();
+    }
+    let of = if api.has("responseMapping") { "the flow's result by a response mapping" } else { "the flow's result" };
+    let schema = if api.text("responseSchema") == "true" { "of any form" } else { "with a schema" };
+    format!("{of}, {schema}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_api_answers_is_told() {
+        let told = |members: &str| response(&Json::parse(&format!("{{{members}}}")).unwrap());
+        assert_eq!(told(""), "202 with the message's id");
+        assert_eq!(told(r#""responseSchema":true"#), "the flow's result, of any form");
+        let mapped = told(r#""responseSchema":{"type":"object"},"responseMapping":"source""#);
+        assert_eq!(mapped, "the flow's result by a response mapping, with a schema");
+    }
 }

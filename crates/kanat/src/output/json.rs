@@ -78,6 +78,13 @@ impl Json {
         self.at(path).is_some_and(|value| !matches!(value, Self::Bare(bare) if bare == "null"))
     }
 
+    /// The object with these members behind its own; what is no object stays as it is.
+    pub fn with<'n>(self, more: impl IntoIterator<Item = (&'n str, Self)>) -> Self {
+        let Self::Object(mut members) = self else { return self };
+        members.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Self::Object(members)
+    }
+
     /// The document on one line.
     pub fn compact(&self) -> String {
         let mut out = String::new();
