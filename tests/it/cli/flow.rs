@@ -59,7 +59,10 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     let asked = cli.run(&["flow", "delete", "by-hand"]).await.fails(1);
     assert!(asked.contains(&id) && asked.contains("--yes"), "{asked}");
     let told = cli.run(&["flow", "delete", "by-hand", "--dry-run"]).await.expect();
-    assert!(told.contains(&id) && told.contains("would be deleted") && told.contains("messages that wait: 0"), "{told}");
+    assert!(
+        told.contains(&id) && told.contains("would be deleted") && told.contains("messages that wait: 0"),
+        "{told}"
+    );
     assert_eq!(status("by-hand").await, "active");
     cli.run(&["flow", "delete", "by-hand", "--yes"]).await.expect();
     cli.run(&["flow", "show", "by-hand"]).await.fails(1);
@@ -203,4 +206,22 @@ async fn a_definition_whose_deploy_is_refused_is_told_to_be_a_draft() {
     let refused = cli.run(&["flow", "apply", "quotes.yaml"]).await.fails(1);
     assert!(refused.contains("is called by published APIs"), "{refused}");
     assert!(refused.contains("kept as a draft: flow quotes goes on as version 1"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_folder_is_checked_and_warnings_fail_where_they_are_to() {
+    let app = TestApp::start().await;
+    let cli = Cli::of(&app);
+    std::fs::create_dir(cli.home().join("flows")).unwrap();
+    cli.file("flows/a.yaml", FLOW);
+    let lax = cli.run(&["flow", "validate", "flows"]).await.expect();
+    assert!(lax.contains("warning: found the connector instance \"erp\"") && lax.contains("a.yaml is valid"), "{lax}");
+    let strict = cli.run(&["flow", "validate", "flows", "--strict"]).await.fails(1);
+    assert_eq!(strict, "error: flows/a.yaml has 1 warning\n");
+    cli.file("flows/b.yaml", &FLOW.replace("trigger: manual", "trigger: manuel"));
+    let wrong = cli.run(&["flow", "validate", "flows"]).await;
+    assert!(wrong.stdout.contains("--> flows/b.yaml:"), "{}", wrong.stdout);
+    assert_eq!(wrong.fails(1), "error: flows/b.yaml has 1 error\n");
+    let wrong = cli.run(&["flow", "validate", "flows", "--strict"]).await.fails(1);
+    assert_eq!(wrong, "error: 2 of 2 definitions are wrong\n");
 }

@@ -4,6 +4,7 @@ mod apply;
 mod definition;
 mod diagnostics;
 mod diff;
+mod folder;
 mod show;
 mod test;
 
@@ -29,7 +30,7 @@ pub enum Command {
     Update(definition::Update),
     /// Create or update flows of YAML definitions, and deploy those that are not paused.
     Apply(apply::Apply),
-    /// Check a YAML definition without keeping it.
+    /// Check YAML definitions without keeping them.
     Validate(definition::Validate),
     /// List the flows of the environment.
     List {

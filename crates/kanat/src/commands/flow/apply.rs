@@ -1,12 +1,11 @@
 //! `kanat flow apply`: the definitions of a file or a folder become flows that run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::Result;
 use serde_json::json;
 
-use super::diagnostics;
+use super::{diagnostics, folder};
 use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
 use crate::commands::{Session, input};
@@ -34,7 +33,7 @@ impl Apply {
     /// Applies nothing when a definition is wrong or names what the environment lacks, and the others when the service
     /// refuses one for another reason.
     pub async fn run(self, session: &Session) -> Result<()> {
-        let sources = read(&files(&self.path)?)?;
+        let sources = read(&folder::files(&self.path)?)?;
         check(session, &sources).await?;
         let (mut refused, count) = (0, sources.len());
         for source in &sources {
@@ -128,26 +127,6 @@ fn path(flow: &Json) -> String {
     format!("{}/{}", FLOW.path, segment(&flow.text("id")))
 }
 
-/// The files to apply, in order of their names.
-fn files(path: &str) -> Result<Vec<String>> {
-    if !Path::new(path).is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let unreadable = |error| usage(format!("cannot read {path}: {error}"));
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(unreadable)? {
-        let file = entry.map_err(unreadable)?.path();
-        if file.is_file() && file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
-            files.push(file.display().to_string());
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(usage(format!("{path} has no .yaml or .yml file")));
-    }
-    Ok(files)
-}
-
 /// The definitions in `files`. Errors when one is wrong, or two are of one name.
 fn read(files: &[String]) -> Result<Vec<Source>> {
     let (mut sources, mut wrong) = (Vec::new(), 0);
@@ -174,18 +153,6 @@ fn read(files: &[String]) -> Result<Vec<Source>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_is_its_definitions_in_order() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        assert!(files(&at("")).is_err(), "an empty folder is a slip");
-        for name in ["b.yaml", "a.yml", "notes.md"] {
-            std::fs::write(at(name), "").unwrap();
-        }
-        assert_eq!(files(&at("")).unwrap(), [at("a.yml"), at("b.yaml")]);
-        assert_eq!(files("missing.yaml").unwrap(), ["missing.yaml"], "reading it says that it is missing");
-    }
 
     #[test]
     fn two_definitions_of_one_flow_are_refused() {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{diagnostics, show};
+use super::{diagnostics, folder, show};
 use crate::client::Refusal;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input};
@@ -40,8 +40,11 @@ pub struct Update {
 /// Arguments of `kanat flow validate`. Names are checked where a service and an API key are at hand.
 #[derive(clap::Args)]
 pub struct Validate {
-    /// YAML file with the definition; `-` is standard input.
-    file: String,
+    /// YAML file, or a folder of which every `.yaml` and `.yml` file is checked; `-` is standard input.
+    path: String,
+    /// Fail for warnings too, such as a table that does not exist.
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(Serialize, Default)]
@@ -112,21 +115,44 @@ fn drafted(session: &Session, file: &str, flow: &Json) -> Result<()> {
 }
 
 impl Validate {
-    /// Fails when the definition has errors; warnings alone are no failure.
+    /// Fails when a definition has errors; warnings alone are no failure, unless they are to be.
     pub async fn run(self, session: &Session) -> Result<()> {
-        let body = Definition { yaml_config: input::text(&self.file)?, ..Definition::default() };
-        let (answer, unchecked) = validate(session, &body).await?;
-        let (errors, warnings) = (diagnostics::faults(&answer, "errors"), diagnostics::faults(&answer, "warnings"));
-        let file = input::name(&self.file);
-        let all = [errors.as_slice(), warnings.as_slice()].concat();
-        session.print(&answer, |_| diagnostics::report(file, &body.yaml_config, &all))?;
-        if let Some(reason) = unchecked {
+        let files = folder::files(&self.path)?;
+        let (mut failures, mut reason) = (Vec::new(), None);
+        for file in &files {
+            let (failed, unchecked) = self.check(session, file).await?;
+            failures.extend(failed);
+            reason = unchecked.or(reason);
+        }
+        if let Some(reason) = reason {
             session.hint(&format!("names of tables, connectors and adapters are not checked: {reason}"));
         }
-        if errors.is_empty() {
-            return session.done(&format!("{file} is valid"));
+        match (failures.len(), failures.pop()) {
+            (0, _) | (_, None) => Ok(()),
+            (1, Some(failed)) => Err(failure(failed)),
+            (wrong, Some(_)) => Err(failure(format!("{wrong} of {} definitions are wrong", files.len()))),
         }
-        Err(failure(format!("{file} has {}", diagnostics::counted(errors.len()))))
+    }
+
+    /// Prints what is wrong with a file. Returns the failure, if it is one, and why names were not checked, if they were not.
+    async fn check(&self, session: &Session, file: &str) -> Result<(Option<String>, Option<String>)> {
+        let body = Definition { yaml_config: input::text(file)?, ..Definition::default() };
+        let (answer, unchecked) = validate(session, &body).await?;
+        let (errors, warnings) = (diagnostics::faults(&answer, "errors"), diagnostics::faults(&answer, "warnings"));
+        let file = input::name(file);
+        let all = [errors.as_slice(), warnings.as_slice()].concat();
+        session.print(&answer, |_| diagnostics::report(file, &body.yaml_config, &all))?;
+        let failed = match (errors.len(), warnings.len()) {
+            (0, 0) => None,
+            (0, _) if !self.strict => None,
+            (0, 1) => Some(format!("{file} has 1 warning")),
+            (0, warnings) => Some(format!("{file} has {warnings} warnings")),
+            (errors, _) => Some(format!("{file} has {}", diagnostics::counted(errors))),
+        };
+        if failed.is_none() {
+            session.done(&format!("{file} is valid"))?;
+        }
+        Ok((failed, unchecked))
     }
 }
 
