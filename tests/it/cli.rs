@@ -1,6 +1,7 @@
 //! The command line on a whole service: what the binary's own tests, which need no target, do not reach.
 
 mod adapter;
+mod api_key;
 mod batch;
 mod flow;
 mod login;

@@ -11,10 +11,10 @@ use serde_json::json;
 use super::confirm::{Consent, Decision};
 use super::{Page, Session, since};
 use crate::client::Client;
-use crate::client::name::segment;
+use crate::client::name::{ENVIRONMENT, segment};
 use crate::exit::failure;
-use crate::output::Json;
 use crate::output::table::Column;
+use crate::output::{Format, Json};
 
 const PATH: &str = "/api-keys";
 
@@ -60,7 +60,7 @@ const COLUMNS: [Column; 7] = [
     ("NAME", "name"),
     ("ROLE", "role"),
     ("KEY", "prefix"),
-    ("ENVIRONMENT", "environmentId"),
+    ("ENVIRONMENT", "environment"),
     ("LAST USED", "lastUsedAt"),
     ("EXPIRES", "expiresAt"),
     ("ID", "id"),
@@ -79,7 +79,7 @@ impl Command {
                 session.hint("this is the only time that the key shows: keep it now");
                 Ok(())
             }
-            Self::List { page } => session.list(&client.get(PATH, &page.query()).await?, &COLUMNS),
+            Self::List { page } => list(session, &page).await,
             Self::Reset { data_dir } => reset::run(&data_dir).await,
             Self::Revoke { key, consent } => {
                 let found = one(client, &key).await?;
@@ -94,6 +94,29 @@ impl Command {
             }
         }
     }
+}
+
+/// Prints keys, for a person with the names of their environments.
+async fn list(session: &Session, page: &Page) -> Result<()> {
+    let keys = session.client.get(PATH, &page.query()).await?;
+    if session.format != Format::Table {
+        return session.list(&keys, &COLUMNS);
+    }
+    let is_bound = keys.list("data").iter().any(|key| key.has("environmentId"));
+    let environments = if is_bound { session.client.all(ENVIRONMENT.path, &[]).await } else { Ok(Vec::new()) };
+    session.list(&with_environments(&keys, &environments.unwrap_or_default()), &COLUMNS)
+}
+
+/// Adds the name of its environment to each key; the id where the name is not known.
+fn with_environments(keys: &Json, environments: &[Json]) -> Json {
+    let named = |key: &Json| {
+        let id = key.text("environmentId");
+        let found = environments.iter().find(|environment| environment.text("id") == id);
+        let name = found.map_or(id, |environment| environment.text("name"));
+        key.clone().with([("environment", Json::Text(name))])
+    };
+    let (rows, pagination) = (keys.list("data").iter().map(named).collect(), keys.at("pagination").cloned());
+    Json::Object(Vec::new()).with([("data", Json::List(rows))]).with(pagination.map(|page| ("pagination", page)))
 }
 
 /// The key of that id or name. Names need not be unique.
