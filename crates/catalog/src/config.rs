@@ -181,7 +181,7 @@ fn common() -> [(String, Value); 6] {
             "breaker_failures".to_owned(),
             json!({
                 "type": "integer", "minimum": 0, "maximum": 10_000,
-                "description": "Failures in a row after which calls pause; 0 for never. 20 within ten seconds or more when it is left out.",
+                "description": "Failures in a row after which calls pause; 0 for never. When it is left out: 20 in a row that take ten seconds or more.",
             }),
         ),
         (
