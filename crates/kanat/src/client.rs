@@ -47,13 +47,30 @@ pub struct Refusal {
 #[error("{0}")]
 pub struct BadInput(pub String);
 
+/// Errors when the address is not the one of `kanat login`: its key is for nobody else.
+fn refuse_elsewhere(url: &str, saved: &str) -> Result<()> {
+    if url.trim_end_matches('/') == saved.trim_end_matches('/') {
+        return Ok(());
+    }
+    Err(crate::exit::usage(format!(
+        "the key of `kanat login` is for {saved}, and goes nowhere else: give --api-key for {url}, or log in there"
+    )))
+}
+
 impl Client {
     /// Takes what `connection` names, and the rest from `kanat login`.
     pub fn new(connection: Connection) -> Result<Self> {
         let saved = credentials::load()?;
-        let url = connection.url.or(saved.url).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        let key = connection.api_key.or(saved.api_key.map(Secret::new));
-        Self::to(&url, key, connection.env)
+        let url = connection.url.as_deref().or(saved.url.as_deref()).unwrap_or(DEFAULT_URL);
+        let key = match (connection.api_key, saved.api_key) {
+            (Some(key), _) => Some(key),
+            (None, Some(key)) => {
+                refuse_elsewhere(url, saved.url.as_deref().unwrap_or(DEFAULT_URL))?;
+                Some(Secret::new(key))
+            }
+            (None, None) => None,
+        };
+        Self::to(url, key, connection.env)
     }
 
     /// A client of the service at `url`.

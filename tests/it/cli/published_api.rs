@@ -37,6 +37,11 @@ async fn an_api_is_published_and_called_from_the_shell() {
     assert!(rotated.stderr.contains("the former key is taken until 20"), "{}", rotated.stderr);
     assert!(cli.run(&["key", "suspend", "quotes", "acme"]).await.expect().contains("inactive"));
     assert!(cli.run(&["key", "resume", "quotes", "acme"]).await.expect().contains("active"));
+    let second = cli.run(&["key", "create", "quotes", "acme", "-o", "json"]).await.json();
+    for command in [&["key", "revoke", "quotes", "acme", "--yes"][..], &["key", "suspend", "quotes", "acme"]] {
+        let which = cli.run(command).await.fails(1);
+        assert!(which.contains("2 keys of quotes") && which.contains(second["id"].as_str().unwrap()), "{which}");
+    }
     let plain = cli.run(&["key", "create", "quotes", "shell"]).await.expect();
     assert!(plain.starts_with("kanat_ck_") && plain.lines().count() == 1, "{plain}");
     let revoke = ["key", "revoke", "quotes", made["id"].as_str().unwrap()];

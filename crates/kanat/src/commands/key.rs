@@ -123,7 +123,7 @@ async fn keys(client: &Client, api: &str) -> Result<String> {
     Ok(format!("{}/keys", client.path(&API, api).await?))
 }
 
-/// The path of the key of that id, or of the newest key of that consumer that has not ended and is not about to.
+/// The path of the key of that id, or of the only key of that consumer that has not ended and is not about to.
 async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     let keys = keys(client, api).await?;
     if key.starts_with(PREFIX) {
@@ -132,13 +132,19 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
     let query = [("consumer", key.to_owned()), ("limit", "500".to_owned())];
     let answer = client.get(&keys, &query).await?;
     let lasting = |key: &&Json| !key.has("expiresAt") && !key.has("revokedAt");
-    let found = answer.list("data").iter().find(lasting).map(|key| key.text("id"));
-    let id = found.ok_or_else(|| {
-        failure(format!(
+    let found: Vec<_> = answer.list("data").iter().filter(lasting).map(|key| key.text("id")).collect();
+    match found.as_slice() {
+        [id] => Ok(format!("{keys}/{}", segment(id))),
+        [] => Err(failure(format!(
             "no key of {api} in use is of the consumer {key:?}\n`kanat key list {api}` shows those there are"
-        ))
-    })?;
-    Ok(format!("{keys}/{}", segment(&id)))
+        ))),
+        several => Err(failure(format!(
+            "{} keys of {api} in use are of the consumer {key:?}: name one by its id, {}\n`kanat key list {api} --consumer {key}` \
+             shows them",
+            several.len(),
+            several.join(" or ")
+        ))),
+    }
 }
 
 /// Prints the text of a new key, alone on standard output, so that a shell can take it.
