@@ -2,7 +2,7 @@
 
 use kanat_tests::split::Split;
 use kanat_tests::target::{ok, status};
-use kanat_tests::{FakeTarget, Rest, until};
+use kanat_tests::{FakeTarget, Rest, TestApp, until};
 use serde_json::json;
 
 use crate::webhook::passthrough;
@@ -83,4 +83,40 @@ async fn a_node_that_starts_from_its_last_good_plans_leaves_later_flows_until_it
     for id in &ids {
         control.api.message_becomes(id, "delivered").await;
     }
+}
+
+#[tokio::test]
+async fn a_service_whose_saved_plans_are_damaged_gives_up_no_message_before_the_new_ones_are_there() {
+    type Damage = fn(&mut Vec<u8>);
+    let cut: Damage = |plans| plans.truncate(plans.len() / 2);
+    let flipped: Damage = |plans| {
+        let middle = plans.len() / 2;
+        plans[middle] ^= 0x10;
+    };
+    let emptied: Damage = Vec::clear;
+    for damage in [cut, flipped, emptied] {
+        let mut app = TestApp::start().await;
+        let target = FakeTarget::scripted(|_, earlier| if earlier < MESSAGES { status(503) } else { ok() }).await;
+        let webhook = late_flow(&app.api, &target).await;
+        let ids = send(&app.api, "", &webhook).await;
+        app.kill().await;
+        let mut files = plan_files(&app.data_dir().join("plans"));
+        assert!(!files.is_empty());
+        for file in files.drain(..) {
+            let mut plans = std::fs::read(&file).unwrap();
+            damage(&mut plans);
+            std::fs::write(&file, plans).unwrap();
+        }
+        app.restart().await;
+        for id in &ids {
+            let message = app.api.message_becomes(id, "delivered").await;
+            assert_eq!(message["error"], json!(null), "{message}");
+        }
+    }
+}
+
+fn plan_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.into_iter().chain(folders.iter().flat_map(|folder| plan_files(folder))).collect()
 }
