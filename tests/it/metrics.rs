@@ -26,8 +26,8 @@ on_error:
   retry: 2x fixed(20ms)
 ";
 
-/// Words of the documentation that look like metrics: a module whose logs are asked for.
-const NOT_METRICS: &[&str] = &["kanat_data_plane"];
+/// Words of the documentation that look like metrics: a module whose logs are asked for, a schema of the database.
+const NOT_METRICS: &[&str] = &["kanat_data_plane", "kanat_log"];
 
 /// A service with metrics on a free port, and where they are.
 async fn start() -> (TestApp, String) {
