@@ -138,6 +138,12 @@ impl Instance {
         }
     }
 
+    /// Returns the text of this name in the config. Reads the config anew: not for messages.
+    pub fn text(&self, field: &str) -> Option<String> {
+        let config: Map<String, Value> = serde_json::from_slice(&self.config_json).unwrap_or_default();
+        config.get(field)?.as_str().map(str::to_owned)
+    }
+
     /// What every request goes under.
     pub fn base_url(&self) -> &str {
         self.base_url.as_str()

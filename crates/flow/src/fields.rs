@@ -3,11 +3,12 @@
 
 use kanat_catalog::Entry;
 
-use crate::definition::{Definition, Named};
+use crate::definition::{Definition, Named, Trigger};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::duration::quoted;
 use crate::names::{self, InstanceRef, Names};
 use crate::nearest;
+use crate::webhook_key::webhook_key;
 
 /// Whose config `instance` is where an expression stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,37 @@ pub fn unset_fields(definition: &Definition, names: &dyn Names, holds: &dyn Fn(&
             };
             let message = format!("found instance.{name}, which the connector instance does not have set");
             Diagnostic { severity, ..Diagnostic::error(*at, path, message) }
+        })
+        .collect()
+}
+
+/// Returns an error for each field of an instance that is the whole secret of `source.verify` and whose value the scheme cannot
+/// use: nobody would be let in. `text` gives the value of an instance's id and a field.
+pub fn unusable_secrets(
+    definition: &Definition,
+    names: &dyn Names,
+    text: &dyn Fn(&str, &str) -> Option<String>,
+) -> Vec<Diagnostic> {
+    let Trigger::Webhook { verify: Some(verify) } = &definition.source.trigger else { return Vec::new() };
+    if verify.scheme != "standard-webhooks" {
+        return Vec::new();
+    }
+    let is_whole = |field: &str| {
+        let whole = format!("{{{{instance.{field}}}}}");
+        verify.secrets.iter().any(|secret| secret.text().split_whitespace().collect::<String>() == whole)
+    };
+    uses(definition, names)
+        .filter(|(used, ..)| used.of == InstanceOf::Verify && is_whole(&used.field.name))
+        .filter(|(used, _, instance)| {
+            text(&instance.id, &used.field.name).is_some_and(|text| !text.is_empty() && webhook_key(&text).is_none())
+        })
+        .map(|(used, ..)| {
+            let Named { name, path, at } = &used.field;
+            let message = format!(
+                "found a value of instance.{name} that the scheme standard-webhooks cannot use: it takes whsec_ and base64, and \
+                 nothing else"
+            );
+            Diagnostic::error(*at, path, message)
         })
         .collect()
 }

@@ -55,6 +55,25 @@ async fn a_bad_signature_is_401_and_a_good_one_202() {
 }
 
 #[tokio::test]
+async fn a_secret_of_a_connector_that_its_scheme_cannot_use_is_told_at_deploy() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let shop = app.api.http_instance("shop", &target.url()).await;
+    let path = format!("/api/v1/connectors/instances/{shop}");
+    app.api.put(&path, &json!({ "config": { "webhook_secret": "no secret of the scheme" } })).await.expect(200);
+    let verify = "{ scheme: standard-webhooks, secret: \"{{ instance.webhook_secret }}\" }";
+    let made = app.api.post("/api/v1/flows", &json!({ "yamlConfig": flow("signed", verify) })).await.expect(201);
+    assert!(made["warnings"][0].to_string().contains("cannot use"), "{made}");
+    let deploy = format!("/api/v1/flows/{}/deploy", made["id"].as_str().unwrap());
+    let refused = app.api.post(&deploy, &json!({})).await.expect(400);
+    let said = refused.to_string();
+    assert!(said.contains("whsec_ and base64") && !said.contains("no secret of the scheme"), "{said}");
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    app.api.put(&path, &json!({ "config": { "webhook_secret": secret } })).await.expect(200);
+    app.api.post(&deploy, &json!({})).await.expect(200);
+}
+
+#[tokio::test]
 async fn any_of_several_secrets_is_accepted_while_they_are_rotated() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;

@@ -1,6 +1,6 @@
 //! What a definition has of warnings: names that the environment lacks, and fields of connector instances without a value.
 
-use kanat_flow::fields::{configured_instances, unset_fields};
+use kanat_flow::fields::{configured_instances, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Severity, check_names};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
@@ -41,7 +41,7 @@ fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) 
     found
 }
 
-/// The fields that the definition names and the instances do not hold. Configs are opened only of instances whose fields it
+/// The fields that the definition names and the instances do not hold, or hold for nothing. Configs are opened only of instances whose fields it
 /// names.
 async fn unset(
     app: &App,
@@ -57,5 +57,8 @@ async fn unset(
     let holds = |id: &str, field: &str| {
         instances.iter().find(|instance| instance.id() == id).is_none_or(|instance| instance.holds(field))
     };
-    Ok(unset_fields(definition, names, &holds))
+    let text = |id: &str, field: &str| instances.iter().find(|instance| instance.id() == id)?.text(field);
+    let mut faults = unset_fields(definition, names, &holds);
+    faults.extend(unusable_secrets(definition, names, &text));
+    Ok(faults)
 }
