@@ -35,7 +35,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 const MAX_KEY_BYTES: usize = 255;
 /// How long an answer is known.
-const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// A request that has no answer after this long died with its process.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// The same of a request whose body is read while it runs.
@@ -137,20 +137,22 @@ impl<'a> Once<'a> {
     }
 
     /// Lets the services know the call, so that what it makes is known by it.
-    fn mark(&self, parts: &mut Parts) {
+    fn mark(&self, parts: &mut Parts, body: &[u8]) {
         let mut hash = Sha256::new();
         for part in [self.caller.key_id.as_str(), self.caller.environment_id.as_str(), &self.path, &self.key] {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
+        // What a stream says is not known yet.
+        hash.update(body);
         let call = Some(URL_SAFE_NO_PAD.encode(hash.finalize()));
         parts.extensions.insert(Caller { call, ..self.caller.clone() });
     }
 
     async fn begin(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
         let (mut parts, body) = request.into_parts();
-        self.mark(&mut parts);
         let body = Limited::new(body, MAX_MESSAGE_BYTES).collect().await.map_err(|_| broken())?.to_bytes();
+        self.mark(&mut parts, &body);
         update(&self.hash, &body);
         match self.known(Some(&self.fingerprint()), LONGEST_RUN).await? {
             Some(answer) => Ok(Begun::Answered(self.open(&answer)?)),
@@ -161,7 +163,7 @@ impl<'a> Once<'a> {
     /// What a stream says is known at its end: it is read once, by the service or, where there is an answer, here.
     async fn begin_stream(self, request: Request<Body>) -> Result<Begun<'a>, Error> {
         let (mut parts, body) = request.into_parts();
-        self.mark(&mut parts);
+        self.mark(&mut parts, &[]);
         let hash = Arc::clone(&self.hash);
         let mut body = body.map_frame(move |frame| {
             update(&hash, frame.data_ref().map_or(&[], |data| data));

@@ -144,7 +144,7 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
         return not_ready("not taking work", request_id);
     }
     let log = async {
-        shared.pipeline.ping().await.map_err(|error| error.to_string())?;
+        shared.pipeline.ping().await.map_err(|error| told(&error))?;
         shared.pipeline.takes_messages().await
     };
     match tokio::time::timeout(PROBE_TIMEOUT, log).await {
@@ -156,6 +156,14 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
 
 fn ok(state: &str) -> Response<Body> {
     status(StatusCode::OK, format!("{{\"status\":\"{state}\"}}"))
+}
+
+/// Says why the message log is not ready. Only what is wrong with a disk of ours is told to whoever asks.
+pub(crate) fn told(error: &kanat_message_log::Error) -> String {
+    match error {
+        kanat_message_log::Error::Disk(_) => error.to_string(),
+        _ => "the message log is out of reach".to_owned(),
+    }
 }
 
 fn not_ready(state: &str, request_id: &str) -> Response<Body> {

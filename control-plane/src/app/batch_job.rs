@@ -17,6 +17,7 @@ use kanat_store::batch_job::{self, BatchJob};
 use kanat_store::done_call;
 
 use crate::app::{App, Caller};
+use crate::idempotency::WINDOW;
 pub use drive::drive_all;
 pub use receive::{Piece, create};
 pub use retain::{drop_finished, drop_silent};
@@ -99,7 +100,7 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
 /// Returns the job that this call has made before a crash kept it from being answered.
 async fn made_before(db: &mut Db, caller: &Caller) -> Result<Option<BatchJob>, Error> {
     let Some(call) = &caller.call else { return Ok(None) };
-    match done_call::made(db, call).await? {
+    match done_call::made(db, call, Timestamp::now().before(WINDOW)).await? {
         Some(id) => Ok(batch_job::get(db, &caller.environment_id, &BatchJobId::from(id)).await?),
         None => Ok(None),
     }

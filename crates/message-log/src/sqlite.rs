@@ -350,7 +350,10 @@ impl MessageLog for SqliteLog {
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        self.files.look()?;
+        // A log that is closed has files no more.
+        if !self.reader.is_closed() {
+            self.files.look()?;
+        }
         read::ping(&self.reader).await
     }
 

@@ -89,7 +89,8 @@ impl EpochId {
     #[must_use]
     pub fn successor(&self) -> Self {
         let next = Self::generate();
-        if next > *self { next } else { Self::new(format!("{self}0")) }
+        let tail = next.as_str().trim_start_matches(|c: char| c != '_');
+        if next > *self { next } else { Self::new(format!("{self}{tail}")) }
     }
 }
 

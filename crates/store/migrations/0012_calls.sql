@@ -1,9 +1,7 @@
--- Kept answers belong to a credential, not to an account. Those of before do not say whose they are, and go: who repeats
--- a call of the day before the upgrade has it done again.
+-- Kept answers belong to a credential, not to an account. Those of before do not say whose they are: who repeats a call of the day
+-- before the upgrade has it done again. Their table stays for control planes of the build before, which may still run.
 
-DROP TABLE answered_request;
-
-CREATE TABLE answered_request (
+CREATE TABLE kept_answer (
     key_id     TEXT   NOT NULL,
     name       TEXT   NOT NULL,
     request    BLOB   NOT NULL,
@@ -12,7 +10,7 @@ CREATE TABLE answered_request (
     PRIMARY KEY (key_id, name)
 );
 
-CREATE INDEX answered_request_by_age ON answered_request (created_at);
+CREATE INDEX kept_answer_by_age ON kept_answer (created_at);
 
 -- What calls with an idempotency key have made, written together with it.
 

@@ -16,7 +16,7 @@ pub struct AnsweredRequest {
     pub created_at: Timestamp,
 }
 
-const GET: &str = "SELECT request, answer, created_at FROM answered_request WHERE key_id = $1 AND name = $2";
+const GET: &str = "SELECT request, answer, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
 
 /// What is known of the idempotency key `name` of a credential.
 pub async fn get(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<Option<AnsweredRequest>, Error> {
@@ -31,7 +31,7 @@ pub async fn get(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<Optio
     row.as_ref().map(read).transpose()
 }
 
-const BEGIN: &str = "INSERT INTO answered_request (key_id, name, request, answer, created_at) \
+const BEGIN: &str = "INSERT INTO kept_answer (key_id, name, request, answer, created_at) \
     VALUES ($1, $2, $3, NULL, $4) ON CONFLICT (key_id, name) DO UPDATE SET \
     request = excluded.request, answer = NULL, created_at = excluded.created_at";
 
@@ -53,7 +53,7 @@ pub async fn begin(
     Ok(())
 }
 
-const ANSWER: &str = "UPDATE answered_request SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
+const ANSWER: &str = "UPDATE kept_answer SET request = $3, answer = $4 WHERE key_id = $1 AND name = $2";
 
 /// Keeps the sealed answer, and which request it was, which may not have been known at its begin.
 pub async fn answer(
@@ -68,7 +68,7 @@ pub async fn answer(
     Ok(())
 }
 
-const FORGET_UNANSWERED: &str = "DELETE FROM answered_request WHERE answer IS NULL";
+const FORGET_UNANSWERED: &str = "DELETE FROM kept_answer WHERE answer IS NULL";
 
 /// Forgets the requests that have no answer, for a process that is alone with the database and has just begun: they died with
 /// the one before.
@@ -77,7 +77,7 @@ pub async fn forget_unanswered(db: &mut Db) -> Result<(), Error> {
     Ok(())
 }
 
-const FORGET: &str = "DELETE FROM answered_request WHERE key_id = $1 AND name = $2";
+const FORGET: &str = "DELETE FROM kept_answer WHERE key_id = $1 AND name = $2";
 
 /// Makes the key free again.
 pub async fn forget(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<(), Error> {
@@ -85,7 +85,7 @@ pub async fn forget(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<()
     Ok(())
 }
 
-const FORGET_OLDER: &str = "DELETE FROM answered_request WHERE created_at < $1";
+const FORGET_OLDER: &str = "DELETE FROM kept_answer WHERE created_at < $1";
 
 /// Forgets what was begun before `at`, of all accounts.
 pub async fn forget_older(db: &mut Db, at: Timestamp) -> Result<(), Error> {

@@ -6,17 +6,18 @@ use kanat_model::Timestamp;
 use crate::row::Read;
 use crate::{Db, Error};
 
-const GET: &str = "SELECT made FROM done_call WHERE call = $1";
+const GET: &str = "SELECT made FROM done_call WHERE call = $1 AND created_at >= $2";
 
-/// Returns the id of what the call has made.
-pub async fn made(db: &mut Db, call: &str) -> Result<Option<String>, Error> {
-    let row = sqlx::query(GET).bind(call).fetch_optional(db).await?;
+/// Returns the id of what the call has made at `since` or later.
+pub async fn made(db: &mut Db, call: &str, since: Timestamp) -> Result<Option<String>, Error> {
+    let row = sqlx::query(GET).bind(call).bind(since.as_millis()).fetch_optional(db).await?;
     row.map(|row| row.text("made")).transpose()
 }
 
-const NOTE: &str = "INSERT INTO done_call (call, made, created_at) VALUES ($1, $2, $3)";
+const NOTE: &str = "INSERT INTO done_call (call, made, created_at) VALUES ($1, $2, $3) \
+    ON CONFLICT (call) DO UPDATE SET made = excluded.made, created_at = excluded.created_at";
 
-/// Notes what the call has made. A call that has made something already is a conflict.
+/// Notes what the call has made, in the place of what it made before and is gone.
 pub async fn note(db: &mut Db, call: &str, made: &str, at: Timestamp) -> Result<(), Error> {
     sqlx::query(NOTE).bind(call).bind(made).bind(at.as_millis()).execute(db).await?;
     Ok(())

@@ -7,6 +7,8 @@ use std::time::Duration;
 use kanat_message_log::{Error, MessageLog};
 use tokio::time::{Instant, timeout};
 
+use crate::service::told;
+
 /// Between two probes.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
 /// A probe that is not answered within this time has failed.
@@ -43,7 +45,7 @@ impl Taking {
     pub fn refused(&self, error: &Error, now: Instant) {
         let mut state = self.state();
         if !matches!(error, Error::Full) {
-            state.reason = error.to_string();
+            state.reason = told(error);
             self.refuses.store(true, Ordering::Release);
         }
         state.untold += 1;
@@ -68,7 +70,7 @@ impl Taking {
                 Ok(())
             }
             Ok(Err(error)) => {
-                let reason = error.to_string();
+                let reason = told(&error);
                 self.state().reason.clone_from(&reason);
                 Err(reason)
             }

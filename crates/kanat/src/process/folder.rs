@@ -105,9 +105,12 @@ fn make(folder: &Path) -> std::io::Result<()> {
 pub fn close(path: &Path, mode: u32) {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
         const STICKY: u32 = 0o1000;
         let Ok(found) = std::fs::metadata(path) else { return };
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return;
+        }
         let found = found.permissions().mode() & 0o7777;
         if found & 0o077 == 0 || found & STICKY != 0 {
             return;

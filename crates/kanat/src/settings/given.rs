@@ -37,7 +37,14 @@ impl Given {
     fn of(command: &Command, matches: &ArgMatches, faults: Vec<Fault>) -> Self {
         let called = matches.subcommand();
         let name = called.map(|(name, _)| name);
-        let faults = faults.into_iter().filter(|fault| fault.command.as_deref().is_none_or(|of| Some(of) == name));
+        // A flag stands in the place of its variable, whatever that says.
+        let is_overridden = |fault: &Fault| {
+            let matches = if fault.command.is_some() { called.map(|(_, matches)| matches) } else { Some(matches) };
+            matches.is_some_and(|matches| matches.value_source(&fault.argument) == Some(ValueSource::CommandLine))
+        };
+        let faults = faults
+            .into_iter()
+            .filter(|fault| fault.command.as_deref().is_none_or(|of| Some(of) == name) && !is_overridden(fault));
         let mut given = Self { names: BTreeMap::new(), faults: faults.map(|fault| fault.text).collect() };
         let Some((called, matches)) =
             called.and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
@@ -71,6 +78,8 @@ impl Given {
 struct Fault {
     /// The command that reads the variable; all do when there is none.
     command: Option<String>,
+    /// Id of the argument.
+    argument: String,
     text: String,
 }
 
@@ -79,7 +88,8 @@ fn without_wrong_values(command: Command, value: impl Fn(&str) -> Option<OsStrin
     let mut faults = Vec::new();
     let mut check = |of: Option<&str>, argument: Arg| {
         let Some(problem) = problem(&argument, &value) else { return argument };
-        faults.push(Fault { command: of.map(str::to_owned), text: problem });
+        let id = argument.get_id().to_string();
+        faults.push(Fault { command: of.map(str::to_owned), argument: id, text: problem });
         argument.env(None::<&'static str>)
     };
     let command = command.mut_args(|argument| check(None, argument)).mut_subcommands(|command| {
@@ -170,6 +180,8 @@ mod tests {
             ["KANAT_LEASE_SECONDS: invalid value \"ten\": expected a whole number that is not negative"]
         );
         assert_eq!(given(&["kanat", "flow", "list"], &wrong).faults, [""; 0]);
+        assert_eq!(given(&["kanat", "up", "--retention-days", "7", "--lease-seconds", "7"], &wrong).faults, [""; 0]);
+        assert_eq!(given(&["kanat", "flow", "list", "-o", "json"], &[("KANAT_OUTPUT", b"xml")]).faults, [""; 0]);
     }
 
     #[test]

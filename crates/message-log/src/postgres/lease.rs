@@ -44,14 +44,24 @@ pub(super) const RENEW: &str = concat!(
     database_now!(),
     " + ttl_ms, renewals = $5
      WHERE owner = $1 AND expires_at > 0 AND renewals BETWEEN $2 AND $3
-        AND $4 = (SELECT epoch FROM epoch WHERE only_row)
-        AND CASE WHEN $6 = '' THEN true ELSE $6 = ",
-    incarnation!(),
-    " END"
+        AND $4 = (SELECT epoch FROM epoch WHERE only_row)"
 );
 
-/// The counter goes on, so that the owner can tell the end of its lease from a log of before the lease.
-pub(super) const END: &str = "UPDATE leases SET expires_at = 0, renewals = renewals + 1 WHERE owner = $1";
+/// The same where the server tells which incarnation of the log this is. Elsewhere it must not be asked, not even in a branch
+/// that is not taken: the right to call a function is checked all the same.
+pub(super) const RENEW_INCARNATION: &str = concat!(
+    "UPDATE leases SET expires_at = ",
+    database_now!(),
+    " + ttl_ms, renewals = $5
+     WHERE owner = $1 AND expires_at > 0 AND renewals BETWEEN $2 AND $3
+        AND $4 = (SELECT epoch FROM epoch WHERE only_row) AND $6 = ",
+    incarnation!()
+);
+
+/// The counter goes on, so that the owner can tell the end of its lease from a log of before the lease. A lease that was ended has
+/// the instant of its end, negative.
+pub(super) const END: &str =
+    concat!("UPDATE leases SET expires_at = -", database_now!(), ", renewals = renewals + 1 WHERE owner = $1");
 
 /// The epoch, and how far the counter of a node has come.
 pub(super) const STANDING: &str =
@@ -62,7 +72,7 @@ pub(super) const EPOCH: &str = "SELECT epoch FROM epoch WHERE only_row";
 pub(super) const NEXT_EPOCH: &str = "UPDATE epoch SET epoch = $2 WHERE only_row AND epoch = $1";
 
 /// Leases of nodes that did not come back for a week.
-const DROP_GONE: &str = concat!("DELETE FROM leases WHERE expires_at < ", database_now!(), " - 604800000");
+const DROP_GONE: &str = concat!("DELETE FROM leases WHERE abs(expires_at) < ", database_now!(), " - 604800000");
 
 /// A boot begins; it and no earlier one is its node.
 pub(super) async fn open(
@@ -96,9 +106,12 @@ async fn incarnation(workers: &PgPool) -> Result<String, sqlx::Error> {
 pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Renewed, sqlx::Error> {
     let Known { epoch, incarnation, written, asked } = &mut lease.known;
     let epoch = epoch.as_ref().map(EpochId::as_str).unwrap_or_default();
-    let query = sqlx::query(RENEW).bind(text(lease.owner.as_str())).bind(*written).bind(*asked).bind(epoch);
+    let statement = if incarnation.is_empty() { RENEW } else { RENEW_INCARNATION };
+    let query = sqlx::query(statement).bind(text(lease.owner.as_str())).bind(*written).bind(*asked).bind(epoch);
     *asked += 1;
-    let renewed = query.bind(*asked).bind(&*incarnation).execute(workers).await?;
+    let query = query.bind(*asked);
+    let query = if incarnation.is_empty() { query } else { query.bind(&*incarnation) };
+    let renewed = query.execute(workers).await?;
     if renewed.rows_affected() > 0 {
         *written = *asked;
         return Ok(Renewed::Done);
@@ -109,11 +122,12 @@ pub(super) async fn renew(workers: &PgPool, lease: &mut NodeLease) -> Result<Ren
 /// Finds why a lease cannot be renewed. A log that went back gets an epoch that is later than all that are known.
 async fn refused(workers: &PgPool, lease: &NodeLease) -> Result<Renewed, sqlx::Error> {
     let former = lease.known.epoch.clone().unwrap_or_else(|| EpochId::new(""));
+    let is_same = lease.known.incarnation.is_empty() || incarnation(workers).await? == lease.known.incarnation;
     loop {
         let row = sqlx::query(STANDING).bind(text(lease.node.as_str())).fetch_one(workers).await?;
         // The end of a lease and each later one count from what this one had come to.
         let (present, renewals) = (EpochId::new(row.try_get::<String, _>(0)?), row.try_get::<Option<i64>, _>(1)?);
-        if present == former && renewals > Some(lease.known.written) {
+        if is_same && present == former && renewals > Some(lease.known.written) {
             return Ok(Renewed::Ended);
         }
         // Another node, or a person, was first.

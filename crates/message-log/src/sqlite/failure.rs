@@ -34,15 +34,15 @@ impl Kind {
         }
     }
 
-    /// Says what is wrong with the disk that holds `folder`.
-    pub fn reason(error: &rusqlite::Error, folder: &Path) -> String {
+    /// What to tell whose operation was not written, and why, where the disk that holds `folder` is to blame.
+    pub fn refusal(error: &rusqlite::Error, folder: &Path) -> Error {
         let folder = folder.display();
         match error.sqlite_error().map(|error| error.code) {
-            Some(ErrorCode::DiskFull) => format!("the disk of {folder} is full"),
-            Some(ErrorCode::SystemIoFailure) => format!("the disk of {folder} failed: {error}"),
-            Some(ErrorCode::ReadOnly) => format!("{folder} can only be read: {error}"),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&error.to_string()),
-            _ => error.to_string(),
+            Some(ErrorCode::DiskFull) => Error::Disk(format!("the disk of {folder} is full")),
+            Some(ErrorCode::SystemIoFailure) => Error::Disk(format!("the disk of {folder} failed: {error}")),
+            Some(ErrorCode::ReadOnly) => Error::Disk(format!("{folder} can only be read: {error}")),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Disk(damaged(&error.to_string())),
+            _ => Error::Unavailable(error.to_string()),
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::failure::Kind;
 use crate::Error;
@@ -69,7 +70,7 @@ impl Files {
             // Another thread may have said so at the same time.
             let _ = lost.set(reason);
         }
-        lost.get().map_or(Ok(()), |reason| Err(Error::Unavailable(reason.clone())))
+        lost.get().map_or(Ok(()), |reason| Err(Error::Disk(reason.clone())))
     }
 }
 
@@ -79,13 +80,17 @@ impl Named {
         Some(Self { path: path.to_owned(), handle })
     }
 
+    /// A look that fails for another reason than that there is no such file says nothing.
     fn has_a_name(&self) -> bool {
-        fs::fstat(&self.handle).is_ok_and(|stat| stat.st_nlink > 0)
+        fs::fstat(&self.handle).map_or(true, |stat| stat.st_nlink > 0)
     }
 
     fn is_in_its_place(&self) -> bool {
-        let (Ok(open), Ok(found)) = (fs::fstat(&self.handle), fs::stat(&self.path)) else { return false };
-        open.st_nlink > 0 && (open.st_dev, open.st_ino) == (found.st_dev, found.st_ino)
+        let Ok(open) = fs::fstat(&self.handle) else { return true };
+        match fs::stat(&self.path) {
+            Ok(found) => open.st_nlink > 0 && (open.st_dev, open.st_ino) == (found.st_dev, found.st_ino),
+            Err(error) => !matches!(error, Errno::NOENT | Errno::NOTDIR),
+        }
     }
 }
 
@@ -104,15 +109,15 @@ impl Watch {
         Self { files, looked: Cell::new(Instant::now()), told: Cell::default(), untold: Cell::default() }
     }
 
-    /// Tells the log of the service, once a minute, that operations were not written; returns why.
-    pub fn not_written(&self, error: &rusqlite::Error, operations: usize) -> String {
-        let (reason, now) = (Kind::reason(error, self.files.folder()), Instant::now());
+    /// Tells the log of the service, once a minute, that operations were not written; returns what to tell whose they are.
+    pub fn not_written(&self, error: &rusqlite::Error, operations: usize) -> Error {
+        let (refusal, now) = (Kind::refusal(error, self.files.folder()), Instant::now());
         self.untold.set(self.untold.get() + operations);
         if self.told.get().is_none_or(|told| now.duration_since(told) >= LINE_PAUSE) {
             self.told.set(Some(now));
-            tracing::error!(%error, operations = self.untold.take(), "the message log cannot write: {reason}");
+            tracing::error!(%error, operations = self.untold.take(), "{refusal}");
         }
-        reason
+        refusal
     }
 
     /// Errors when what was written before this would not be found again.

@@ -176,15 +176,25 @@ pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
     let last = records.last().map_or(folded, |(last, _)| folded.max(*last));
     let behind = behind(after, salt, last);
     let has_news = !behind.is_empty() || records.last().is_some_and(|(last, _)| *last > folded);
+    let is_blank = header.iter().all(|byte| *byte == 0);
     Ok(if is_header_whole || has_news && !is_of_another_version(header) {
         Left::Own(Own { records, behind, is_header_whole })
     } else if is_known {
         Left::Other { is_empty: self::records(rest, of_file).0.is_empty() }
     } else if is_of_another_version(header) {
         Left::UnknownVersion
+    } else if is_blank && rest.iter().all(|byte| *byte == 0) {
+        // The power failed while it was made.
+        Left::Nothing
     } else {
         Left::Damaged
     })
+}
+
+/// Returns how many bytes the first record would have, were it one; 0 where there are fewer.
+fn claimed_length(bytes: &[u8]) -> u64 {
+    let length = bytes.get(8..12).and_then(|length| length.try_into().ok()).map_or(0, u32::from_le_bytes);
+    if (length as usize) < bytes.len() { u64::from(length) } else { 0 }
 }
 
 fn is_of_another_version(header: &[u8]) -> bool {
@@ -207,11 +217,17 @@ fn records(mut rest: &[u8], salt: i64) -> (Vec<(i64, Vec<u8>)>, &[u8]) {
 /// no journal holds more than its length has room for.
 fn behind(mut rest: &[u8], salt: i64, last: i64) -> Vec<(i64, Vec<u8>)> {
     const MOST: i64 = (LIMIT_BYTES / FRAME_BYTES as u64).cast_signed();
+    // What senders wrote may look like records everywhere: then no more is summed up than takes a few seconds.
+    let mut budget = 64 * LIMIT_BYTES;
     let mut found: Vec<(i64, Vec<u8>)> = Vec::new();
     while let Some((frame, _)) = rest.split_first_chunk::<8>() {
         let number = i64::from_le_bytes(*frame);
         let from = found.last().map_or(last, |(number, _)| *number);
-        let whole = (from < number && number <= last.saturating_add(MOST)).then(|| record(rest, salt)).flatten();
+        let is_possible = from < number && number <= last.saturating_add(MOST) && budget > 0;
+        let whole = is_possible.then(|| record(rest, salt)).flatten();
+        if is_possible && whole.is_none() {
+            budget = budget.saturating_sub(claimed_length(rest));
+        }
         rest = match whole {
             Some((number, says, after)) => {
                 found.push((number, says.to_vec()));

@@ -204,7 +204,8 @@ impl Writer {
 
     fn put_into_tables(&mut self, statements: &Statements<'_>, commit: Commit) -> bool {
         // What no journal has is on disk when the tables have it.
-        let commit = if self.intake.has_journal() { commit } else { self.answered };
+        let is_in_journal = self.intake.has_journal() && self.watch.check().is_ok();
+        let commit = if is_in_journal { commit } else { self.answered };
         match self.transaction(statements, &Batch { operations: Vec::new(), folds: true }, commit) {
             Ok(Written { wrote, .. }) => {
                 self.committed(statements, &[], &[], commit, wrote);
@@ -229,6 +230,9 @@ impl Writer {
         let Batch { operations, folds } = batch;
         self.last_seq = last_seq;
         if let Err(lost) = self.watch.check() {
+            if folds {
+                self.intake.folded(self.answered, wrote);
+            }
             return self.refuse(operations, &lost);
         }
         if folds {
@@ -271,11 +275,11 @@ impl Writer {
         let Batch { operations, folds } = batch;
         match Kind::of(&error) {
             Kind::NoRoom => {
-                let reason = self.watch.not_written(&error, operations.len());
+                let refusal = self.watch.not_written(&error, operations.len());
                 let (appends, rest): (Vec<_>, Vec<_>) =
                     operations.into_iter().partition(|operation| operation.work.brings_messages());
                 let alone = appends.is_empty() && rest.len() == 1;
-                self.refuse(appends, &Error::Disk(reason.clone()));
+                self.refuse(appends, &refusal);
                 // What is accepted already must get on: this is tried without the appends.
                 if !alone {
                     return pending.extend(halves(rest, folds));
@@ -283,14 +287,14 @@ impl Writer {
                 // Retention makes room, which what was taken in may need.
                 let (drops, rest): (Vec<_>, Vec<_>) =
                     rest.into_iter().partition(|operation| folds && operation.work.makes_room());
-                self.refuse(rest, &Error::Unavailable(reason));
+                self.refuse(rest, &refusal);
                 pending.extend(halves(drops, false));
             }
             Kind::Away => {
-                let reason = self.watch.not_written(&error, operations.len());
+                let refusal = self.watch.not_written(&error, operations.len());
                 self.intake.put_off(Instant::now());
                 self.tell_readers(false);
-                self.refuse(operations, &Error::Unavailable(reason));
+                self.refuse(operations, &refusal);
             }
             Kind::Operation if operations.len() > 1 => pending.extend(halves(operations, folds)),
             // It was not this one, perhaps.

@@ -88,6 +88,7 @@ async fn no_statement_reads_a_whole_table() {
         lease::NEXT_EPOCH,
         lease::OPEN,
         lease::RENEW,
+        lease::RENEW_INCARNATION,
         lease::STANDING,
         person::FIND,
         person::HOLD,

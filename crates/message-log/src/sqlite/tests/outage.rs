@@ -174,7 +174,7 @@ async fn nothing_is_acknowledged_into_a_file_that_nobody_will_find() {
         std::fs::remove_file(file.path.with_file_name(lost)).unwrap();
         for _ in 0..3 {
             let refused = subject.log.append(message(&flow)).await;
-            assert!(matches!(&refused, Err(Error::Unavailable(reason)) if reason.contains(lost)), "{refused:?}");
+            assert!(matches!(&refused, Err(Error::Disk(reason)) if reason.contains(lost)), "{refused:?}");
         }
         let keyed = NewMessage { ordering_key: Some("one".to_owned()), ..message(&flow) };
         assert!(subject.log.append(keyed).await.is_err(), "neither is what goes into the tables at once");
@@ -190,7 +190,7 @@ async fn a_folder_that_was_moved_away_is_noticed_without_a_message() {
     let subject = Subject::open(&file).await;
     subject.log.ping().await.unwrap();
     std::fs::rename(&file.path, file.path.with_extension("away")).unwrap();
-    assert!(matches!(subject.log.ping().await, Err(Error::Unavailable(_))));
+    assert!(matches!(subject.log.ping().await, Err(Error::Disk(_))));
     assert!(subject.log.append(message(&FlowId::generate())).await.is_err());
     subject.close().await;
 }
