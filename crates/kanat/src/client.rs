@@ -47,6 +47,13 @@ pub struct Refusal {
 #[error("{0}")]
 pub struct BadInput(pub String);
 
+fn check_address(url: &str) -> Result<()> {
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(());
+    }
+    Err(crate::exit::usage(format!("{url:?}, given by --url or KANAT_URL, does not begin with http:// or https://")))
+}
+
 /// Errors when the address is not the one of `kanat login`: its key is for nobody else.
 fn refuse_elsewhere(url: &str, saved: &str) -> Result<()> {
     if url.trim_end_matches('/') == saved.trim_end_matches('/') {
@@ -62,6 +69,7 @@ impl Client {
     pub fn new(connection: Connection) -> Result<Self> {
         let saved = credentials::load()?;
         let url = connection.url.as_deref().or(saved.url.as_deref()).unwrap_or(DEFAULT_URL);
+        check_address(url)?;
         let key = match (connection.api_key, saved.api_key) {
             (Some(key), _) => Some(key),
             (None, Some(key)) => {
@@ -76,9 +84,7 @@ impl Client {
     /// A client of the service at `url`.
     pub fn to(url: &str, key: Option<Secret<String>>, environment: Option<String>) -> Result<Self> {
         let url = url.trim_end_matches('/').to_owned();
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(crate::exit::usage(format!("--url {url:?} does not begin with http:// or https://")));
-        }
+        check_address(&url)?;
         Ok(Self { http: http()?, url, key, environment })
     }
 

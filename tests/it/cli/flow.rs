@@ -95,6 +95,10 @@ async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
     assert!(diff.starts_with("~ target.endpoint: ") && diff.contains("-> \"/orders\""), "{diff}");
     cli.run(&["flow", "rollback", "by-hand", "1"]).await.fails(1);
     cli.run(&["flow", "rollback", "by-hand", "1", "--discard-draft"]).await.expect();
+    cli.run(&["flow", "pause", "by-hand"]).await.expect();
+    let asked = cli.run(&["flow", "rollback", "by-hand", "1"]).await.fails(1);
+    assert!(asked.contains("is paused and will run again") && asked.contains("--yes"), "{asked}");
+    cli.run(&["flow", "rollback", "by-hand", "1", "--yes"]).await.expect();
     cli.run(&["flow", "update", "by-hand", "other.yaml", "--rename"]).await.expect();
     cli.run(&["flow", "pause", "other"]).await.expect();
     cli.run(&["flow", "pause", "other"]).await.expect();

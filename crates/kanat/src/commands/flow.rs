@@ -85,6 +85,8 @@ pub enum Command {
         /// Throw away a draft that is not deployed.
         #[arg(long)]
         discard_draft: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Make a new webhook address.
     RotateWebhookToken {
@@ -146,8 +148,12 @@ impl Command {
                 let answer = session.client.get(&format!("{path}/versions"), &page.query()).await?;
                 session.list(&answer, &show::VERSION_COLUMNS)
             }
-            Self::Rollback { flow, version, discard_draft } => {
+            Self::Rollback { flow, version, discard_draft, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;
+                let found = session.client.get(&path, &[]).await?;
+                if resumes(session, &found, &flow, consent).await? == Decision::Stop {
+                    return Ok(());
+                }
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
                 session.print(&session.client.post(&format!("{path}/rollback"), &body).await?, show::deployed)
             }

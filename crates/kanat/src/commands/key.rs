@@ -139,10 +139,11 @@ async fn one(client: &Client, api: &str, key: &str) -> Result<String> {
             "no key of {api} in use is of the consumer {key:?}\n`kanat key list {api}` shows those there are"
         ))),
         several => Err(failure(format!(
-            "{} keys of {api} in use are of the consumer {key:?}: name one by its id, {}\n`kanat key list {api} --consumer {key}` \
+            "{} keys of {api} in use are of the consumer {key:?}: name one by its id, {}\n`kanat key list {} --consumer {key}` \
              shows them",
             several.len(),
-            several.join(" or ")
+            several.join(" or "),
+            super::hint::quoted(api)
         ))),
     }
 }
