@@ -29,7 +29,12 @@ pub struct Folder {
 impl Folder {
     /// Makes the folder when it is missing, and leaves it to others as well.
     pub fn open(path: &Path) -> Result<Self> {
-        make(path).map_err(|error| usage(format!("cannot make the data folder {}: {error}", path.display())))?;
+        make(path).map_err(|error| {
+            usage(format!(
+                "cannot make the data folder {}: {error}; --data-dir or KANAT_DATA_DIR names another",
+                path.display()
+            ))
+        })?;
         close(path, 0o700);
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         tracing::info!("the data folder is {}", absolute.display());

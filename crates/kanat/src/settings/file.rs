@@ -30,7 +30,10 @@ where
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(usage(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => {
+            let name = given.names.get("config").map(|name| format!("{name}: ")).unwrap_or_default();
+            return Err(usage(format!("{name}cannot read {}: {error}", path.display())));
+        }
     };
     let settings = parse(&text, &path.display().to_string(), problems);
     problems.names.extend(given.names);

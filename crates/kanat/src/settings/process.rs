@@ -108,8 +108,8 @@ impl Flags {
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
             (None, None) => Ok(None),
-            (Some(_), None) => Err("a certificate needs its key, --tls-key"),
-            (None, Some(_)) => Err("a key needs its certificate, --tls-cert"),
+            (Some(_), None) => Err("a certificate needs its key, tls_key (--tls-key)"),
+            (None, Some(_)) => Err("a key needs its certificate, tls_cert (--tls-cert)"),
         };
         Settings {
             listen: problems.take("listen", value::address(listen).map(Some)).unwrap_or(([127, 0, 0, 1], 8080).into()),
