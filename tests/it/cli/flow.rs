@@ -96,6 +96,9 @@ async fn a_test_shows_the_call_and_a_file_of_another_flow_is_refused() {
     cli.run(&["flow", "rollback", "by-hand", "1"]).await.fails(1);
     cli.run(&["flow", "rollback", "by-hand", "1", "--discard-draft"]).await.expect();
     cli.run(&["flow", "pause", "by-hand"]).await.expect();
+    let dry = cli.run(&["flow", "deploy", "by-hand", "--keep-paused", "--dry-run"]).await;
+    assert!(dry.stderr.contains("nothing was done"), "{}", dry.stderr);
+    assert!(dry.expect().contains("runs as its definition says, and stays paused"));
     let asked = cli.run(&["flow", "rollback", "by-hand", "1"]).await.fails(1);
     assert!(asked.contains("is paused and will run again") && asked.contains("--yes"), "{asked}");
     cli.run(&["flow", "rollback", "by-hand", "1", "--yes"]).await.expect();

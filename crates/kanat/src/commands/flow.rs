@@ -128,7 +128,14 @@ impl Command {
             Self::Deploy { flow, summary, keep_paused, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let before = session.client.get(&path, &[]).await?;
-                if !keep_paused && resumes(session, &before, &flow, consent).await? == Decision::Stop {
+                let is_draft = before.text("draft") != "false";
+                let what = if is_draft { "will be deployed" } else { "runs as its definition says" };
+                let decision = if keep_paused {
+                    consent.tell(&format!("flow {flow} {what}, and stays paused if it is"))?
+                } else {
+                    resumes(session, &before, &flow, what, consent).await?
+                };
+                if decision == Decision::Stop {
                     return Ok(());
                 }
                 let mut body = json!({ "keepPaused": keep_paused });
@@ -151,7 +158,8 @@ impl Command {
             Self::Rollback { flow, version, discard_draft, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let found = session.client.get(&path, &[]).await?;
-                if resumes(session, &found, &flow, consent).await? == Decision::Stop {
+                let what = format!("will run version {version} again");
+                if resumes(session, &found, &flow, &what, consent).await? == Decision::Stop {
                     return Ok(());
                 }
                 let body = json!({ "versionNumber": version, "discardDraft": discard_draft });
@@ -203,10 +211,10 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Asks before a deploy lets a paused flow run again, and says how many messages go on.
-async fn resumes(session: &Session, found: &Json, flow: &str, consent: Consent) -> Result<Decision> {
+/// Asks before a deploy lets a paused flow run again, and says how many messages go on; `what` is told of another flow.
+async fn resumes(session: &Session, found: &Json, flow: &str, what: &str, consent: Consent) -> Result<Decision> {
     if found.text("status") != "paused" {
-        return consent.tell(&format!("flow {flow} will be deployed"));
+        return consent.tell(&format!("flow {flow} {what}"));
     }
     let query = [("flowId", found.text("id")), ("status", "held".to_owned()), ("limit", "1".to_owned())];
     let held = session.client.get("/messages", &query).await?.text("pagination.total");
