@@ -62,7 +62,7 @@ pub struct Caller {
     pub name: String,
     /// The only environment that the key opens, if it is bound to one.
     pub bound_to: Option<EnvironmentId>,
-    /// What tells this call and its repeats from all others, where it came with an idempotency key.
+    /// Name of the call, where it came with an idempotency key: its repeats have the same one, and no other call has it.
     pub call: Option<String>,
 }
 

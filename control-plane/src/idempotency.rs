@@ -89,7 +89,8 @@ where
         let (Some(caller), Some(key), true) = (caller, request.headers().get(KEY).cloned(), changes) else {
             return Box::pin(inner.call(request));
         };
-        let (app, rules) = (Arc::clone(&self.app), Arc::clone(&self.rules));
+        let app = Arc::clone(&self.app);
+        let rules = Arc::clone(&self.rules);
         let streams = self.rules.streams(request.uri().path());
         Box::pin(async move {
             let begun = match Once::of(&app, &rules, &caller, &key, request.uri().path()) {
@@ -132,8 +133,8 @@ impl<'a> Once<'a> {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
-        let (path, key, hash) = (path.to_owned(), key.to_owned(), Arc::new(Mutex::new(hash)));
-        Ok(Self { app, rules, caller, path, key, hash })
+        let hash = Arc::new(Mutex::new(hash));
+        Ok(Self { app, rules, caller, path: path.to_owned(), key: key.to_owned(), hash })
     }
 
     /// Lets the services know the call, so that what it makes is known by it.
@@ -237,7 +238,8 @@ impl<'a> Once<'a> {
     }
 
     async fn keep(&self, answer: Option<&Bytes>) {
-        let (credential, key) = (&self.caller.key_id, self.key.as_str());
+        let credential = &self.caller.key_id;
+        let key = self.key.as_str();
         let kept = async {
             let mut tx = self.app.store.begin().await?;
             match answer {

@@ -42,6 +42,7 @@ use lane::{Lanes, Limits};
 use lease::Leases;
 pub(crate) use persist::persist;
 use taking::Taking;
+pub(crate) use taking::told;
 use turns::Turns;
 pub(crate) use turns::{Lost, Turn};
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Refusal;
 use crate::ingress::{Admission, Refused, webhook};
 use crate::limit::Limiter;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{self, Pipeline};
 use crate::plans::Plans;
 use crate::published::{self, Issuers};
 
@@ -144,7 +144,7 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
         return not_ready("not taking work", request_id);
     }
     let log = async {
-        shared.pipeline.ping().await.map_err(|error| told(&error))?;
+        shared.pipeline.ping().await.map_err(|error| pipeline::told(&error))?;
         shared.pipeline.takes_messages().await
     };
     match tokio::time::timeout(PROBE_TIMEOUT, log).await {
@@ -156,14 +156,6 @@ async fn readiness(shared: &Shared, request_id: &str) -> Response<Body> {
 
 fn ok(state: &str) -> Response<Body> {
     status(StatusCode::OK, format!("{{\"status\":\"{state}\"}}"))
-}
-
-/// Says why the message log is not ready. Only what is wrong with a disk of ours is told to whoever asks.
-pub(crate) fn told(error: &kanat_message_log::Error) -> String {
-    match error {
-        kanat_message_log::Error::Disk(_) => error.to_string(),
-        _ => "the message log is out of reach".to_owned(),
-    }
 }
 
 fn not_ready(state: &str, request_id: &str) -> Response<Body> {

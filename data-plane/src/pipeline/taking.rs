@@ -7,8 +7,6 @@ use std::time::Duration;
 use kanat_message_log::{Error, MessageLog};
 use tokio::time::{Instant, timeout};
 
-use crate::service::told;
-
 /// Between two probes.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
 /// A probe that is not answered within this time has failed.
@@ -89,5 +87,13 @@ impl Taking {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says why the message log is not ready. Only what is wrong with a disk of ours is told to whoever asks.
+pub(crate) fn told(error: &Error) -> String {
+    match error {
+        Error::Disk(_) => error.to_string(),
+        _ => "the message log is out of reach".to_owned(),
     }
 }

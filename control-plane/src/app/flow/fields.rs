@@ -41,8 +41,8 @@ fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) 
     found
 }
 
-/// The fields that the definition names and the instances do not hold, or hold for nothing. Configs are opened only of instances whose fields it
-/// names.
+/// The fields that the definition names and the instances do not hold, or hold for nothing. Configs are
+/// opened only of instances whose fields it names.
 async fn unset(
     app: &App,
     db: &mut Db,

@@ -292,12 +292,12 @@ fn whole(api: &Json) -> String {
     format!("{}\n{versions}", table::fields(&shown, &fields))
 }
 
-/// What the current version takes.
+/// Returns what the current version takes.
 fn request(api: &Json) -> String {
     if api.has("requestSchema") { "what fits its schema".to_owned() } else { "anything: it has no schema".to_owned() }
 }
 
-/// What the current version answers. Without a schema of answers a call does not wait for the flow.
+/// Returns what the current version answers. Without a schema of answers a call does not wait for the flow.
 fn response(api: &Json) -> String {
     if !api.has("responseSchema") {
         return "202 with the message's id".to_owned();

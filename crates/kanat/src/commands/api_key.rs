@@ -115,7 +115,8 @@ fn with_environments(keys: &Json, environments: &[Json]) -> Json {
         let name = found.map_or(id, |environment| environment.text("name"));
         key.clone().with([("environment", Json::Text(name))])
     };
-    let (rows, pagination) = (keys.list("data").iter().map(named).collect(), keys.at("pagination").cloned());
+    let rows = keys.list("data").iter().map(named).collect();
+    let pagination = keys.at("pagination").cloned();
     Json::Object(Vec::new()).with([("data", Json::List(rows))]).with(pagination.map(|page| ("pagination", page)))
 }
 

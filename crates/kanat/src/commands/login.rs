@@ -48,7 +48,7 @@ fn environments(answer: &Json) -> Option<&[Json]> {
     (!found.is_empty() && found.iter().all(is_environment)).then_some(found)
 }
 
-/// Whether an error comes of an answer that no service gives: one that is no JSON, or a refusal without a code. A proxy in
+/// Returns whether an error comes of an answer that no service gives: one that is no JSON, or a refusal without a code. A proxy in
 /// front of a service answers 5xx in its own words.
 fn is_of_another(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<Refusal>() {

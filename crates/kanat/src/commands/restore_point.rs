@@ -14,7 +14,7 @@ use crate::output;
 use crate::process::folder::Folder;
 use crate::settings::value::{self, Database};
 
-/// Which database was restored.
+/// Arguments of `kanat restore-point`: the database that was restored.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub struct RestorePoint {

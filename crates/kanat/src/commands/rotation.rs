@@ -1,4 +1,4 @@
-//! What becomes of a secret that is replaced by a new one: it ends at once, or after a grace period.
+//! Replacement of a secret by a new one: the former one ends at once, or after a grace period.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Rotation {
         }
     }
 
-    /// What became of the former one, which was replaced at this instant (ISO 8601).
+    /// Tells what became of the former one, which was replaced at this instant (ISO 8601).
     pub fn told(&self, what: &str, at: &str) -> String {
         let grace = self.grace.as_deref().and_then(|grace| kanat_flow::duration::parse(grace).ok());
         match (grace.unwrap_or(Duration::ZERO), Timestamp::parse(at)) {
@@ -43,7 +43,7 @@ impl Rotation {
     }
 }
 
-/// Whether a grace period is none. One that cannot be read is refused by the service.
+/// Returns whether a grace period is none. One that cannot be read is refused by the service.
 fn ends_at_once(grace: &str) -> bool {
     kanat_flow::duration::parse(grace) == Ok(Duration::ZERO)
 }

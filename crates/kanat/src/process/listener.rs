@@ -36,7 +36,8 @@ pub fn options(settings: &Settings, clients: Option<&Path>) -> Result<server::Op
 }
 
 fn tls(files: &TlsFiles, clients: Option<&Path>) -> Result<ServerTls> {
-    let (certificate, key) = (files.certificate.as_path(), files.key.as_path());
+    let certificate = files.certificate.as_path();
+    let key = files.key.as_path();
     let named = [("tls_cert", Some(certificate)), ("tls_key", Some(key)), ("tls_client_ca", clients)];
     let faults = named.into_iter().filter_map(|(setting, path)| {
         let path = path?;

@@ -101,7 +101,8 @@ fn without_wrong_values(command: Command, value: impl Fn(&str) -> Option<OsStrin
 
 /// Returns what is wrong with the value of an argument's variable, under its name.
 fn problem(argument: &Arg, value: impl Fn(&str) -> Option<OsString>) -> Option<String> {
-    let (name, long) = (variable(argument)?, argument.get_long()?);
+    let name = variable(argument)?;
+    let long = argument.get_long()?;
     let value = value(&name)?;
     let mut flag = OsString::from(format!("--{long}="));
     flag.push(&value);

@@ -142,7 +142,7 @@ pub fn refusals(answer: &Json) -> Vec<Fault> {
     found.map(|fault| Fault { severity: excerpt::Severity::Error, ..fault }).collect()
 }
 
-/// Whether a definition with this warning is deployed nevertheless: a field of an instance may get its value later, unless
+/// Returns whether a definition with this warning is deployed nevertheless: a field of an instance may get its value later, unless
 /// it is what callers are verified by.
 fn is_deployed(warning: &Fault) -> bool {
     warning.message.ends_with("which the connector instance does not have set")
