@@ -42,6 +42,8 @@ struct Connector {
 struct Seen {
     calls: u64,
     failures: u64,
+    /// The last of the failures, in words without secrets.
+    failure: String,
     endpoints: HashMap<String, Shape>,
     /// SHA-256 of an access token that was refused.
     refused_token: Vec<u8>,
@@ -72,10 +74,16 @@ impl Observer<'_> {
         });
     }
 
+    /// Keeps why a call that was told as failed did so, in words without secrets.
+    pub fn failed(&self, instance: &str, failure: &str) {
+        self.observed.with(self.environment, instance, |seen, _| failure.clone_into(&mut seen.failure));
+    }
+
     /// A poll of the flow of this name has ended; `failure` is what the other side did wrong, in words without secrets.
     /// A failure is told at once.
     pub fn polled(&self, instance: &str, flow_name: &str, failure: Option<&str>) {
         self.observed.with(self.environment, instance, |seen, _| {
+            seen.failure = failure.map_or_else(|| std::mem::take(&mut seen.failure), str::to_owned);
             if seen.polls.len() < MAX_POLLS || seen.polls.contains_key(flow_name) {
                 seen.polls.insert(flow_name.to_owned(), failure.map(str::to_owned));
             }
@@ -141,10 +149,11 @@ impl Observed {
 impl Seen {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
         let endpoints: Vec<_> = self.endpoints.drain().filter_map(told).collect();
-        let (calls, failures) = if self.calls >= FEWEST_CALLS {
-            (std::mem::take(&mut self.calls), std::mem::take(&mut self.failures))
+        let (calls, failures, failure) = if self.calls >= FEWEST_CALLS {
+            let failure = std::mem::take(&mut self.failure);
+            (std::mem::take(&mut self.calls), std::mem::take(&mut self.failures), failure)
         } else {
-            (0, 0)
+            (0, 0, String::new())
         };
         let refused_token = std::mem::take(&mut self.refused_token);
         let polls: Vec<_> = self.polls.drain().map(polled).collect();
@@ -157,6 +166,7 @@ impl Seen {
             endpoints,
             refused_token,
             polls,
+            failure,
         })
     }
 }
@@ -188,8 +198,10 @@ mod tests {
         }
         assert_eq!(observed.take(), None);
         observer.called("ci_1", Ended::Failed);
+        observer.failed("ci_1", "POST http://erp/orders answered 503");
         let told = observed.take().unwrap().connectors.remove(0);
         assert_eq!((told.instance_id.as_str(), told.calls, told.failures), ("ci_1", 5, 2));
+        assert_eq!(told.failure, "POST http://erp/orders answered 503");
         assert_eq!(observed.take(), None);
         assert!(observed.connectors.lock().unwrap().is_empty());
     }

@@ -10,6 +10,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Api, caller, if_match, page, status};
 use crate::app::connector::{self, oauth};
+use crate::app::flow;
 
 #[tonic::async_trait]
 impl ConnectorService for Api {
@@ -90,8 +91,13 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
+        let is_reconfigured = update.config.is_some();
         let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
-        convert::changed(&self.app, updated)
+        let mut response = convert::changed(&self.app, updated)?;
+        if is_reconfigured {
+            response.get_mut().warnings = flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?;
+        }
+        Ok(response)
     }
 
     async fn delete_connector_instance(

@@ -40,7 +40,11 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
     }
     if seen.calls > 0 {
         let (calls, failures) = (seen.calls, seen.failures.min(seen.calls));
-        let reason = format!("{failures} of {calls} calls of flows failed");
+        let last = match seen.failure.as_str() {
+            failure if failures > 0 && !failure.is_empty() => format!(", the last: {failure}"),
+            _ => String::new(),
+        };
+        let reason = format!("{failures} of {calls} calls of flows failed{last}");
         health::observe(&mut tx, &id, Observation::Traffic { calls, failures }, &reason).await?;
     }
     for poll in seen.polls {

@@ -72,16 +72,15 @@ impl Status {
     pub fn retry(self) -> Result<Self, Error> {
         match self {
             Self::DeadLetter => Ok(Self::Received),
-            Self::Received
-            | Self::Processing
-            | Self::Retrying
-            | Self::Held
-            | Self::Delivered
-            | Self::Filtered
-            | Self::Discarded => Err(Error::precondition(format!(
-                "a message that is {} cannot be retried: only a dead_letter can",
-                self.as_str()
-            ))),
+            Self::Retrying => Err(Error::precondition(
+                "a message that is retrying is tried again at its nextAttemptAt (a replay sends it now, as a new message beside it)",
+            )),
+            Self::Received | Self::Processing | Self::Held | Self::Delivered | Self::Filtered | Self::Discarded => {
+                Err(Error::precondition(format!(
+                    "a message that is {} cannot be retried: only a dead_letter can",
+                    self.as_str()
+                )))
+            }
         }
     }
 

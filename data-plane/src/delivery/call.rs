@@ -108,7 +108,7 @@ impl Run<'_> {
             pass.judge(verdict(answer.as_ref().map(|answer| answer.status)));
         }
         let failure = self.judge(&answer, called, action, &sent);
-        self.observe(&instance, &answer, called);
+        self.observe(&instance, &answer, called, failure.as_ref());
         let error = failure.as_ref().map(|failure| failure.message.clone());
         if let Some(span) = span {
             span.end(error.clone());
@@ -130,9 +130,18 @@ impl Run<'_> {
     }
 
     /// Tells of how the call ended, and of what a step was answered.
-    fn observe(&self, instance: &str, answer: &Result<Response, outbound::Error>, called: &Called<'_>) {
+    fn observe(
+        &self,
+        instance: &str,
+        answer: &Result<Response, outbound::Error>,
+        called: &Called<'_>,
+        failure: Option<&Failure>,
+    ) {
         let Some(ended) = ended(answer.as_ref().map(|answer| answer.status)) else { return };
         self.tools.observer.called(instance, ended);
+        if let (Ended::Failed, Some(failure)) = (ended, failure) {
+            self.tools.observer.failed(instance, &failure.message);
+        }
         if let (Some(step), Ok(answer), Some(known)) = (called.step, answer, self.tools.resources.instance(instance))
             && (200..300).contains(&answer.status)
             && !answer.truncated

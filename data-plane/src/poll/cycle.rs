@@ -117,6 +117,9 @@ impl Cycle<'_> {
                 let misses = || format!("record_id {:?} is in none of the {count} records", self.poll.record_id);
                 complaint.get_or_insert_with(misses);
             }
+            if let Some(left_out) = page::left_out(pagination, &progress.next, whole.found.as_deref(), count) {
+                complaint.get_or_insert(left_out);
+            }
             let next = page::next(pagination, &progress.next, whole.found, count, &headers, &url)?;
             kanat_failpoint::hit("poll.page");
             progress.pages += 1;

@@ -56,12 +56,8 @@ fn offset(
     found: Option<String>,
     records: usize,
 ) -> Result<Option<Position>, String> {
-    let offset = match here {
-        Position::Offset(offset) => *offset,
-        Position::First | Position::Value(_) | Position::Url(_) => 0,
-    };
     let size = u64::from(pagination.page_size);
-    let next = offset.saturating_add(size);
+    let next = next_offset(pagination, here);
     let more = if pagination.total_path.is_empty() {
         records as u64 >= size
     } else {
@@ -72,6 +68,34 @@ fn offset(
         next < total
     };
     Ok((more && records > 0).then_some(Position::Offset(next)))
+}
+
+fn next_offset(pagination: &Pagination, here: &Position) -> u64 {
+    let offset = match here {
+        Position::Offset(offset) => *offset,
+        Position::First | Position::Value(_) | Position::Url(_) => 0,
+    };
+    offset.saturating_add(u64::from(pagination.page_size))
+}
+
+/// Returns what to say of a page with fewer records than the offset grows by although the endpoint counts more behind it:
+/// it has a smaller page than the flow says, and what lies between two pages is never asked for.
+pub(super) fn left_out(
+    pagination: Option<&Pagination>,
+    here: &Position,
+    found: Option<&str>,
+    records: usize,
+) -> Option<String> {
+    let pagination = pagination.filter(|pagination| pagination.strategy == "offset")?;
+    let total: u64 = found?.parse().ok()?;
+    let size = u64::from(pagination.page_size);
+    let is_short = records > 0 && (records as u64) < size && next_offset(pagination, here) < total;
+    is_short.then(|| {
+        format!(
+            "a page has {records} records where page_size is {size} and the endpoint counts {total}: those between two \
+             pages are left out unless page_size is what the endpoint gives"
+        )
+    })
 }
 
 /// A text or a number at a path; none when it is missing, empty, null or false.
@@ -136,6 +160,27 @@ mod tests {
         let url = Url::parse("http://a.example/").unwrap();
         let found = value(body, value_path(Some(&pagination)));
         next(Some(&pagination), &here, found, records, &HeaderMap::new(), &url).unwrap()
+    }
+
+    #[test]
+    fn a_page_shorter_than_the_offset_grows_by_is_told_where_more_are_counted() {
+        let pagination = |strategy: &str| Pagination {
+            strategy: strategy.to_owned(),
+            page_size: 100,
+            total_path: "total".to_owned(),
+            ..Pagination::default()
+        };
+        let told = |here: &Position, total: Option<&str>, records: usize| {
+            left_out(Some(&pagination("offset")), here, total, records)
+        };
+        let message = told(&Position::First, Some("250"), 30).unwrap();
+        assert!(message.starts_with("a page has 30 records where page_size is 100"), "{message}");
+        assert_eq!(told(&Position::Offset(200), Some("250"), 50), None);
+        assert_eq!(told(&Position::First, Some("250"), 100), None);
+        assert_eq!(told(&Position::First, Some("250"), 0), None);
+        assert_eq!(told(&Position::First, None, 30), None);
+        assert_eq!(left_out(Some(&pagination("cursor")), &Position::First, Some("250"), 30), None);
+        assert_eq!(left_out(None, &Position::First, Some("250"), 30), None);
     }
 
     #[test]

@@ -203,6 +203,29 @@ async fn nothing_of_a_folder_is_kept_when_one_definition_names_what_is_missing()
 }
 
 #[tokio::test]
+async fn what_runs_already_is_not_refused_when_something_around_it_has_changed() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    let verified = FLOW.replace(
+        "trigger: manual",
+        "trigger: webhook\n  connector: erp\n  verify: { scheme: standard-webhooks, secret: \"{{ instance.webhook_secret }}\" }",
+    );
+    cli.file("flow.yaml", &verified);
+    let secret = |secret: &str| format!("webhook_secret={secret}");
+    let usable = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    cli.run(&["connector", "update", "erp", "--set", &usable]).await.expect();
+    cli.run(&["flow", "apply", "flow.yaml"]).await.expect();
+    let updated = cli.run(&["connector", "update", "erp", "--set", &secret("no secret of the scheme")]).await;
+    assert!(updated.stderr.contains("flow \"by-hand\" is live"), "{}", updated.stderr);
+    let again = cli.run(&["flow", "apply", "flow.yaml"]).await;
+    assert!(again.stderr.contains("goes on; it could not be deployed anew"), "{}", again.stderr);
+    assert!(again.expect().contains("flow by-hand is unchanged (active, version 1)"));
+    cli.file("flow.yaml", &verified.replace("by-hand\n", "by-hand\ndescription: another\n"));
+    cli.run(&["flow", "apply", "flow.yaml"]).await.fails(1);
+}
+
+#[tokio::test]
 async fn a_definition_whose_deploy_is_refused_is_told_to_be_a_draft() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;

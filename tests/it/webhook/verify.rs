@@ -71,6 +71,12 @@ async fn a_secret_of_a_connector_that_its_scheme_cannot_use_is_told_at_deploy() 
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     app.api.put(&path, &json!({ "config": { "webhook_secret": secret } })).await.expect(200);
     app.api.post(&deploy, &json!({})).await.expect(200);
+
+    let harmless = app.api.put(&path, &json!({ "displayName": "Shop" })).await.expect(200);
+    assert_eq!(harmless["warnings"], json!([]));
+    let update = json!({ "config": { "webhook_secret": "no secret of the scheme" } });
+    let warned = app.api.put(&path, &update).await.expect(200)["warnings"].to_string();
+    assert!(warned.contains("flow \\\"signed\\\" is live") && warned.contains("source.verify"), "{warned}");
 }
 
 #[tokio::test]

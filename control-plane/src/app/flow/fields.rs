@@ -4,8 +4,10 @@ use kanat_flow::fields::{configured_instances, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Severity, check_names};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
-use kanat_store::Db;
+use kanat_plan_stream::Kind;
+use kanat_store::{Db, flow_use};
 
+use super::definition;
 use super::names::EnvironmentNames;
 use crate::app::{App, Caller, connector};
 
@@ -33,6 +35,23 @@ pub async fn faults(
     let unset = unset(app, db, caller, definition, names).await?;
     let unset = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
     Ok(in_order(check_names(definition, names), unset))
+}
+
+/// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a flow's name is in each.
+pub async fn shut_out(app: &App, caller: &Caller, instance: &InstanceId) -> Result<Vec<String>, Error> {
+    let mut tx = app.store.read().await?;
+    let users = flow_use::webhook_users(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    let mut found = Vec::new();
+    for (flow, yaml) in users {
+        let unset = unset(app, &mut tx, caller, &definition::parse(&yaml)?, &names).await?;
+        let errors = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
+        found.extend(errors.map(|error| format!("flow {flow:?} is live, and in its {} {}", error.path, error.message)));
+    }
+    Ok(found)
 }
 
 fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) -> Vec<Diagnostic> {

@@ -82,6 +82,7 @@ pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error>
         last_error: health.as_ref().and_then(last_error),
         health: Some(self::health(health.as_ref())),
         authorization: authorization.map(self::authorization),
+        warnings: Vec::new(),
     })
 }
 

@@ -141,7 +141,12 @@ impl Command {
                 }
                 set(&mut body, "name", name);
                 set(&mut body, "displayName", display_name);
-                session.print(&client.patch(&path, &body).await?, whole)
+                let answer = client.patch(&path, &body).await?;
+                session.print(&answer, whole)?;
+                for warning in answer.list("warnings") {
+                    session.hint(warning.as_text().unwrap_or_default());
+                }
+                Ok(())
             }
             Self::Delete { instance, consent } => {
                 let what = "with its credentials, unless deployed flows use it";

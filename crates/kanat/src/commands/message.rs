@@ -118,7 +118,15 @@ impl Command {
             }
             Self::Show { message } => {
                 let answer = session.client.get(&format!("/messages/{}", segment(&message)), &[]).await?;
-                session.print(&answer, show::whole)
+                session.print(&answer, show::whole)?;
+                if answer.text("status") == "received" && answer.has("orderingKey") {
+                    session.hint(&format!(
+                        "messages of one ordering key go one after another: `kanat message list {} --failed` has those that others \
+                         may wait for",
+                        answer.text("flowName")
+                    ));
+                }
+                Ok(())
             }
             Self::Retry(selection) => selection.send(session, Verb::Retry).await,
             Self::Replay(selection) => selection.send(session, Verb::Replay).await,

@@ -34,10 +34,14 @@ impl Apply {
     /// refuses one for another reason.
     pub async fn run(self, session: &Session) -> Result<()> {
         let sources = read(&folder::files(&self.path)?)?;
-        check(session, &sources).await?;
-        let (mut refused, count) = (0, sources.len());
+        let mut flows = Vec::with_capacity(sources.len());
         for source in &sources {
-            if let Err(error) = self.apply(session, source).await {
+            flows.push(existing(session, source).await?);
+        }
+        check(session, sources.iter().zip(&flows)).await?;
+        let (mut refused, count) = (0, sources.len());
+        for (source, flow) in sources.iter().zip(flows) {
+            if let Err(error) = self.apply(session, source, flow).await {
                 refused += 1;
                 if count == 1 {
                     return Err(error);
@@ -53,13 +57,9 @@ impl Apply {
         }
     }
 
-    async fn apply(&self, session: &Session, source: &Source) -> Result<()> {
+    async fn apply(&self, session: &Session, source: &Source, before: Option<Json>) -> Result<()> {
         let client = &session.client;
         let body = json!({ "yamlConfig": source.text });
-        let before = match client.find(&FLOW, &source.name).await? {
-            Some(id) => Some(client.get(&format!("{}/{}", FLOW.path, segment(&id)), &[]).await?),
-            None => None,
-        };
         let explain = |error| diagnostics::explain(&source.file, &source.text, error);
         let flow = match &before {
             None => client.post(FLOW.path, &body).await.map_err(explain)?,
@@ -89,19 +89,38 @@ impl Apply {
     }
 }
 
-/// Asks the service about every definition before it gets one to keep.
-async fn check(session: &Session, sources: &[Source]) -> Result<()> {
-    let mut refused = 0;
-    for source in sources {
+/// The flow of a definition's name, if there is one.
+async fn existing(session: &Session, source: &Source) -> Result<Option<Json>> {
+    let Some(id) = session.client.find(&FLOW, &source.name).await? else { return Ok(None) };
+    Ok(Some(session.client.get(&format!("{}/{}", FLOW.path, segment(&id)), &[]).await?))
+}
+
+/// Asks the service about every definition before it gets one to keep. What runs already is not refused: it goes on whatever
+/// has changed around it, and is told of.
+async fn check(session: &Session, sources: impl ExactSizeIterator<Item = (&Source, &Option<Json>)>) -> Result<()> {
+    let (mut refused, count) = (0, sources.len());
+    for (source, flow) in sources {
         let body = json!({ "yamlConfig": source.text });
         let answer = session.client.post("/flows/validate", &body).await?;
         let faults = diagnostics::refusals(&answer);
-        if !faults.is_empty() {
-            diagnostics::complain(&source.file, &source.text, &faults);
-            refused += 1;
+        if faults.is_empty() {
+            continue;
+        }
+        diagnostics::complain(&source.file, &source.text, &faults);
+        match flow.as_ref().filter(|flow| runs(flow, &source.text)) {
+            Some(flow) => session.hint(&format!(
+                "flow {} runs this definition and goes on; it could not be deployed anew",
+                flow.text("name")
+            )),
+            None => refused += 1,
         }
     }
-    nothing_if(refused, sources.len())
+    nothing_if(refused, count)
+}
+
+/// Returns whether a deployed flow has this definition and no draft beside it.
+fn runs(flow: &Json, text: &str) -> bool {
+    !flow.text("deployedVersion").is_empty() && flow.text("draft") != "true" && flow.text("yamlConfig") == text
 }
 
 /// The error of a deploy that the service refused, and what became of the definition.
