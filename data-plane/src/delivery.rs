@@ -99,7 +99,9 @@ pub(crate) async fn attempt(tools: &Tools<'_>, lease: Option<&Lease>, work: &mut
         }
         Err(End::Filtered) => (trace::end(run.trace, Outcome::Filtered, None, None), Some(Answered::Filtered)),
         Err(End::Failed { failure, answer }) => {
-            let outcome = retry::decide(run.work, tools.program.plan(), &failure, answer.as_deref(), Timestamp::now());
+            let (plan, answer) = (tools.program.plan(), answer.as_deref());
+            let (now, steady) = (Timestamp::now(), Timestamp::steady());
+            let outcome = retry::decide(run.work, plan, &failure, answer, now, steady);
             let answered = Some(Answered::Failed(failure.kind));
             (trace::end(run.trace, outcome, run.output, Some(failure)), answered)
         }

@@ -83,25 +83,25 @@ impl Poller {
             replaced.borrow_and_update();
             let current = poller.plans.load();
             if !Arc::ptr_eq(&current, &snapshot) {
-                looks.replace(polled(&current), Timestamp::now());
+                looks.replace(polled(&current), Timestamp::steady());
                 snapshot = current;
             }
-            let now = Timestamp::now();
+            let now = Timestamp::steady();
             while let Some(flow) = looks.next_due(now) {
                 let (poller, owner, places) = (Arc::clone(&poller), owner.clone(), Arc::clone(&places));
                 let stop = stop.clone();
                 running.spawn(async move {
                     let again_at = tokio::select! {
                         place = Place::take(&places) => poller.look(&flow, owner, place, &stop).await,
-                        () = stop.cancelled() => Timestamp::now(),
+                        () = stop.cancelled() => Timestamp::steady(),
                     };
                     Looked { flow_id: flow.id.clone(), version: flow.version, again_at }
                 });
             }
-            let pause = pause(looks.first(), Timestamp::now());
+            let pause = pause(looks.first(), Timestamp::steady());
             tokio::select! {
                 Some(ended) = running.join_next() => match ended {
-                    Ok(looked) => looks.ended(looked, Timestamp::now()),
+                    Ok(looked) => looks.ended(looked, Timestamp::steady()),
                     Err(error) => tracing::error!(%error, "a poll broke off"),
                 },
                 Ok(()) = replaced.changed() => {}
@@ -114,7 +114,7 @@ impl Poller {
 
     /// Polls for the flow if it is due and nobody else does. Says when to look again.
     async fn look(&self, flow: &Deployed, owner: BootId, place: Place<'_>, stop: &CancellationToken) -> Timestamp {
-        let now = Timestamp::now();
+        let now = Timestamp::steady();
         // It waited for its place, and what is deployed may be another version by now, with other resources.
         let snapshot = self.plans.load();
         let as_deployed = |deployed: &&Arc<Deployed>| deployed.version == flow.version && !deployed.paused;
@@ -137,7 +137,7 @@ impl Poller {
                     Ok(due) => due,
                     Err(error) => {
                         tracing::warn!(flow.id = %flow.id, %error, "what a poll came to cannot be written down");
-                        Timestamp::now().after(ASK_AGAIN)
+                        Timestamp::steady().after(ASK_AGAIN)
                     }
                 }
             }
@@ -157,7 +157,7 @@ impl Poller {
         place: Place<'_>,
         stop: &CancellationToken,
     ) -> Result<Timestamp, Error> {
-        let Some(poll) = poll_of(&runnable.flow) else { return Ok(Timestamp::now().after(ASK_AGAIN)) };
+        let Some(poll) = poll_of(&runnable.flow) else { return Ok(Timestamp::steady().after(ASK_AGAIN)) };
         let log = self.log.as_ref();
         let now = Timestamp::now();
         let resumed = state.progress.clone().filter(|progress| progress.version == hold.version);
@@ -165,7 +165,7 @@ impl Poller {
             Some(progress) => progress,
             // A flow that polls at fixed times does not poll at its deploy.
             None if poll.schedule.is_some() && state.scheduled_for != Some(hold.version) => {
-                let due = due(poll, now, now);
+                let due = due(poll, now, now, Timestamp::steady());
                 let state = State { scheduled_for: Some(hold.version), progress: None, ..state };
                 return hold.give_back(log, due, Some(&state), None).await;
             }
@@ -174,15 +174,15 @@ impl Poller {
         let began_at = progress.began_at;
         let outcome = tokio::select! {
             outcome = self.cycle(runnable, poll, hold, &state, progress, place) => outcome,
-            () = hold.keep_on(log) => return Ok(Timestamp::now().after(ASK_AGAIN)),
+            () = hold.keep_on(log) => return Ok(Timestamp::steady().after(ASK_AGAIN)),
             () = stop.cancelled() => {
                 // Another node goes on at once, from the page that is not done.
-                return hold.give_back(log, Timestamp::now(), None, None).await;
+                return hold.give_back(log, Timestamp::steady(), None, None).await;
             }
         };
-        let ended = Timestamp::now();
+        let (ended, steady) = (Timestamp::now(), Timestamp::steady());
         let counts = metrics().flows.of(hold.flow_id.as_str());
-        let mut next = due(poll, began_at, ended).max(ended);
+        let mut next = due(poll, began_at, ended, steady).max(steady);
         let (state, error) = match outcome {
             Ok(Outcome { state, taken, complaint }) => {
                 metrics().poll_messages.inc_by(taken as u64);
@@ -263,12 +263,16 @@ fn poll_of(flow: &Flow) -> Option<&Poll> {
     }
 }
 
-/// When the cycle after one is due that began and ended at these instants.
-fn due(poll: &Poll, began_at: Timestamp, ended: Timestamp) -> Timestamp {
-    let Some(schedule) = &poll.schedule else { return began_at.after(Duration::from_millis(poll.interval_ms)) };
+/// When the cycle after one is due that began and ended at these instants of the wall clock, by the clock of waits. `steady`
+/// is the end by that clock: a wall clock that was set during the cycle makes the wait no longer than the interval.
+fn due(poll: &Poll, began_at: Timestamp, ended: Timestamp, steady: Timestamp) -> Timestamp {
+    let Some(schedule) = &poll.schedule else {
+        let interval = Duration::from_millis(poll.interval_ms);
+        return began_at.to_steady().after(interval).min(steady.after(interval));
+    };
     let never = Timestamp::from_millis(i64::MAX);
     match (CronExpression::parse(&schedule.cron), timezone(&schedule.timezone)) {
-        (Ok(cron), Ok(zone)) => cron.next_after(ended, &zone).unwrap_or(never),
+        (Ok(cron), Ok(zone)) => cron.next_after(ended, &zone).map_or(never, Timestamp::to_steady),
         (Err(_), _) | (_, Err(_)) => never,
     }
 }

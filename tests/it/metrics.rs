@@ -205,6 +205,7 @@ async fn connectors_polls_and_adapters_are_counted() {
         ("kanat_adapter_calls_total", "result=\"thrown\"", 1.0),
         ("kanat_adapter_kills_total", "", 0.0),
         ("kanat_poll_messages_total", "", 0.0),
+        ("kanat_clock_jumps_total", "", 0.0),
     ] {
         assert_eq!(counted.sum(name, &[label]), value, "{name} {label}\n{}", counted.0);
     }

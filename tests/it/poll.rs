@@ -15,7 +15,7 @@ pub use provider::{PAGE, Provider};
 
 /// A flow that polls the instance `shop` and delivers each record to the instance `erp`; `poll` has further keys of
 /// `source.poll`, indented by four blanks.
-fn polling(name: &str, path: &str, poll: &str) -> String {
+pub fn polling(name: &str, path: &str, poll: &str) -> String {
     format!(
         "flow: {name}\nversion: 1\nsource:\n  connector: shop\n  trigger: poll\n  poll:\n    url: \"{{{{ instance.base_url }}}}{path}\"\n{poll}target:\n  connector: erp\n  endpoint: /in/{name}\n  method: POST\nmapping:\n  id: source.id | required\n"
     )

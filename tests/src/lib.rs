@@ -4,6 +4,7 @@ pub mod app;
 pub mod authority;
 pub mod calls;
 pub mod cli;
+pub mod clock;
 pub mod fleet;
 pub mod load;
 pub mod memory;

@@ -99,7 +99,7 @@ impl Monitoring {
 
     async fn readings(&self) -> Readings {
         let waiting = tokio::time::timeout(LOG_TIMEOUT, self.log.waiting()).await.ok().and_then(Result::ok);
-        let (stats, now) = (self.log.stats(), Timestamp::now());
+        let (stats, now) = (self.log.stats(), Timestamp::steady());
         let log = metrics::Log {
             commits: stats.commits,
             operations: stats.operations,
@@ -116,7 +116,7 @@ impl Monitoring {
     }
 }
 
-/// What is due of a flow; nothing when all of it waits for a later instant.
+/// What is due of a flow by `now` of the clock of waits; nothing when all of it waits for a later instant.
 fn backlog(flow: Waiting, now: Timestamp) -> Option<metrics::Waiting> {
     let oldest = now.since(flow.oldest?);
     Some(metrics::Waiting { flow_id: flow.flow_id.into_string(), messages: flow.due, oldest })

@@ -1,6 +1,7 @@
 //! What the processes have in common: the way from their first line to their last, the data folder, listeners and
 //! databases.
 
+pub mod clock;
 pub mod database;
 pub mod folder;
 pub mod identity;
@@ -62,6 +63,7 @@ pub async fn run<P: Process>(
     environment::warn();
     let mut signals = Signals::listen()?;
     let traces = Traces::start(otlp_endpoint);
+    let _watched = clock::watch();
     let process = tokio::select! {
         started = start => started?,
         () = signals.next() => return Ok(()),

@@ -83,6 +83,12 @@ impl NewMessage {
         Lease { message_id: self.id.clone(), seq, owner: owner.clone(), token: seq, ordered }
     }
 
+    /// Returns when it is due by the clock of waits, which is at once: with the age that it has.
+    pub(crate) fn due_at(&self) -> Timestamp {
+        let due = self.received_at.to_steady().min(Timestamp::steady());
+        due.max(Timestamp::from_millis(0))
+    }
+
     /// The bytes that the log has to keep, about.
     pub fn size_bytes(&self) -> usize {
         self.raw_body.len() + self.payload.as_ref().map_or(0, Bytes::len) + self.request.len()

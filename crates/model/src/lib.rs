@@ -2,6 +2,7 @@
 
 pub mod adapter;
 pub mod batch_job;
+pub mod clock;
 pub mod code;
 pub mod consumer_key;
 pub mod error;

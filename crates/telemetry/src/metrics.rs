@@ -59,6 +59,8 @@ pub struct Metrics {
     pub adapter_kills: Counter,
     /// Messages that polls made.
     pub poll_messages: Counter,
+    /// Jumps of the wall clock of more than 5 s.
+    pub clock_jumps: Counter,
     adapter_calls: Labelled<1>,
     breaker_turns: Labelled<1>,
     connector_waits: Labelled<1>,
@@ -91,6 +93,7 @@ impl Metrics {
             spans_dropped: Counter::default(),
             adapter_kills: Counter::default(),
             poll_messages: Counter::default(),
+            clock_jumps: Counter::default(),
             adapter_calls: Family::default(),
             breaker_turns: Family::default(),
             connector_waits: Family::default(),
@@ -190,6 +193,7 @@ impl Metrics {
             ("trace_spans_dropped", "Spans that could not be sent to the collector", &self.spans_dropped),
             ("adapter_kills", "Adapter processes killed because their code did not end in time", &self.adapter_kills),
             ("poll_messages", "Messages that polls made", &self.poll_messages),
+            ("clock_jumps", "Jumps of the wall clock of more than 5 s", &self.clock_jumps),
         ] {
             ours.register(name, help, counter.clone());
         }

@@ -126,7 +126,7 @@ impl Run<'_> {
     /// The right to call an instance.
     async fn enter(&self, instance: &Instance) -> Result<Pass, End> {
         let pass = self.tools.bounds.enter(instance).await;
-        pass.map_err(|NotNow(wait)| End::Waits { due: Timestamp::now().after(wait) })
+        pass.map_err(|NotNow(wait)| End::Waits { due: Timestamp::steady().after(wait) })
     }
 
     /// Tells of how the call ended, and of what a step was answered.

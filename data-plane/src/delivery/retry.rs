@@ -10,13 +10,15 @@ use kanat_proto::plan::v1::FlowPlan;
 use super::retry_after;
 use crate::work::Work;
 
-/// What becomes of a message whose attempt failed; `answer` is the target's, when it gave one.
+/// What becomes of a message whose attempt failed; `answer` is the target's, when it gave one. The next attempt is due by the
+/// clock of waits, of which `steady` is the present instant; `now` is that of the wall clock.
 pub(super) fn decide(
     work: &Work,
     plan: &FlowPlan,
     failure: &Failure,
     answer: Option<&Response>,
     now: Timestamp,
+    steady: Timestamp,
 ) -> Outcome {
     let policy = Policy::from_plan(&plan.retry.unwrap_or_default());
     let number = work.attempt();
@@ -27,7 +29,7 @@ pub(super) fn decide(
     let before = work.max_attempts.saturating_sub(policy.count.saturating_add(1));
     let planned = policy.delay(number.saturating_sub(before), jitter());
     let asked = answer.and_then(|answer| retry_after::asked(answer.status, &answer.headers, now));
-    Outcome::Retry { due: now.after(asked.map_or(planned, |asked| planned.max(asked))) }
+    Outcome::Retry { due: steady.after(asked.map_or(planned, |asked| planned.max(asked))) }
 }
 
 /// Whether the same message may fare better another time.
@@ -85,7 +87,7 @@ mod tests {
 
     /// Milliseconds until the next attempt, without jitter's tenth; `None` for a dead letter.
     fn wait(work: &Work, plan: &FlowPlan, kind: ErrorKind, answer: Option<&Response>) -> Option<u128> {
-        match decide(work, plan, &failure(kind), answer, NOW) {
+        match decide(work, plan, &failure(kind), answer, NOW, NOW) {
             Outcome::Retry { due } => Some(due.since(NOW).as_millis() * 10 / 11 / 1000 * 1000 + 1000),
             _ => None,
         }
@@ -97,7 +99,8 @@ mod tests {
             (0..4).map(|done| wait(&work(done, 4), &plan(false), ErrorKind::Network, None).is_some()).collect();
         assert_eq!(waits, [true, true, true, false]);
         for (done, base) in [(0, 1000), (1, 2000), (2, 4000)] {
-            let Outcome::Retry { due } = decide(&work(done, 4), &plan(false), &failure(ErrorKind::Timeout), None, NOW)
+            let Outcome::Retry { due } =
+                decide(&work(done, 4), &plan(false), &failure(ErrorKind::Timeout), None, NOW, NOW)
             else {
                 panic!("no retry after attempt {done}")
             };
@@ -108,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_dead_letter_that_is_retried_begins_anew() {
-        let Outcome::Retry { due } = decide(&work(4, 8), &plan(false), &failure(ErrorKind::Network), None, NOW) else {
+        let Outcome::Retry { due } = decide(&work(4, 8), &plan(false), &failure(ErrorKind::Network), None, NOW, NOW)
+        else {
             panic!("no retry")
         };
         assert!((1000..=1100).contains(&due.since(NOW).as_millis()));
@@ -116,12 +120,17 @@ mod tests {
 
     #[test]
     fn retry_after_makes_a_wait_longer_never_shorter() {
-        let due =
-            |answer: &Response| match decide(&work(0, 4), &plan(false), &failure(ErrorKind::Status), Some(answer), NOW)
-            {
-                Outcome::Retry { due } => due.since(NOW).as_secs(),
-                _ => panic!("no retry"),
-            };
+        let due = |answer: &Response| match decide(
+            &work(0, 4),
+            &plan(false),
+            &failure(ErrorKind::Status),
+            Some(answer),
+            NOW,
+            NOW,
+        ) {
+            Outcome::Retry { due } => due.since(NOW).as_secs(),
+            _ => panic!("no retry"),
+        };
         assert_eq!(due(&answer(429, "120")), 120);
         assert_eq!(due(&answer(503, "0")), 1);
         assert_eq!(due(&answer(500, "120")), 1);

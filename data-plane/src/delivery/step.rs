@@ -71,7 +71,7 @@ impl Run<'_> {
                 self.memory.push(taken);
                 Ok(())
             }
-            None => Err(End::Waits { due: Timestamp::now().after(MEMORY_PAUSE) }),
+            None => Err(End::Waits { due: Timestamp::steady().after(MEMORY_PAUSE) }),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn end(mut trace: Trace, outcome: Outcome, output: Option<Bytes>, fai
     let error = failure.as_ref().map(|failure| failure.message.clone());
     match &outcome {
         Outcome::Retry { due } => {
-            let response = Some(format!("{{\"due\":\"{due}\"}}"));
+            let response = Some(format!("{{\"due\":\"{}\"}}", due.to_wall()));
             let record = Record::new("retry_scheduled", "on_error", "ok", 0);
             trace.push(Record { at, response, error, ..record });
         }

@@ -76,7 +76,7 @@ impl Pipeline {
             changed.borrow_and_update();
             let looked_at = Instant::now();
             let pause = match self.look(&mut memory).await {
-                Ok(Look { claimed: 0, next_due }) => pause(next_due, Timestamp::now()),
+                Ok(Look { claimed: 0, next_due }) => pause(next_due, Timestamp::steady()),
                 Ok(_) => Duration::ZERO,
                 Err(error) => {
                     tracing::warn!(%error, "the message log cannot be looked through");
@@ -218,7 +218,7 @@ impl Pipeline {
             Err(crate::plans::versions::Error::Deleted(_)) => self.discard(claimed, hold),
             Err(crate::plans::versions::Error::Log(error)) => {
                 tracing::warn!(%error, "a former version of a flow cannot be read");
-                let due = Timestamp::now().after(FULL_PAUSE);
+                let due = Timestamp::steady().after(FULL_PAUSE);
                 self.finish(Ended::undone(claimed.lease, hold, due));
             }
             // Another node may run it: one that has later plans, or another build.
@@ -248,7 +248,7 @@ impl Pipeline {
         let work = work(claimed);
         let lane = self.lanes.lane(lane_of(&runnable.flow));
         let Some(slot) = self.lanes.reserve(&lane, work.bytes(), From::Log) else {
-            let due = Timestamp::now().after(FULL_PAUSE);
+            let due = Timestamp::steady().after(FULL_PAUSE);
             return self.finish(Ended::undone(lease, hold, due));
         };
         let job = Box::new(Job { lease, hold: hold.clone(), slot, runnable, work, reply });

@@ -65,7 +65,7 @@ impl Job {
             error: Some("the attempt was broken off, because the flow was taken out of service".to_owned()),
             attempt: self.work.attempt(),
         };
-        let mut ended = self.given_back(at);
+        let mut ended = self.given_back(Timestamp::steady());
         ended.settlement.trace = vec![record];
         ended
     }

@@ -66,12 +66,12 @@ impl Pipeline {
         }
         let snapshot = self.plans.load();
         if snapshot.flow(&job.runnable.flow.id).is_some_and(|flow| flow.paused) {
-            return Some(job.given_back(Timestamp::now()));
+            return Some(job.given_back(Timestamp::steady()));
         }
         let removed = job.runnable.removed.clone();
         if removed.is_cancelled() {
             // Whether the flow is deleted is told by the log, to whoever claims the message.
-            return Some(job.given_back(Timestamp::now()));
+            return Some(job.given_back(Timestamp::steady()));
         }
         // The job may have waited, and its connector's secrets may have been replaced meanwhile.
         let environment = snapshot.environment(&job.runnable.flow.environment_id);

@@ -278,7 +278,8 @@ impl Cycle<'_> {
                         self.failed(&message);
                     }
                     let message = format!("{message} (tried {tries} times)");
-                    return Err(Halt::Failed { message, not_before: Some(now.after(wait)) });
+                    let not_before = Some(Timestamp::steady().after(wait));
+                    return Err(Halt::Failed { message, not_before });
                 }
                 place.without(tokio::time::sleep(wait)).await;
                 continue;
@@ -286,7 +287,7 @@ impl Cycle<'_> {
             if let (401, Some(instance)) = (status, self.authorized()) {
                 match place.without(self.plans.renewed(self.observer.environment, instance)).await {
                     // The cycle goes on at once, with it.
-                    Renewed::Token(_) => return Err(Halt::Waits { until: now }),
+                    Renewed::Token(_) => return Err(Halt::Waits { until: Timestamp::steady() }),
                     Renewed::Late => {
                         let message = format!("{message}; no new access token has come");
                         self.failed(&message);
@@ -315,7 +316,7 @@ impl Cycle<'_> {
         let snapshot = self.plans.load();
         let current = snapshot.environment(self.observer.environment);
         match current.and_then(|environment| environment.instance(instance.id())) {
-            Some(current) if current.check_connected(now).is_ok() => Err(Halt::Waits { until: now }),
+            Some(current) if current.check_connected(now).is_ok() => Err(Halt::Waits { until: Timestamp::steady() }),
             Some(_) | None => Err(message.into()),
         }
     }
@@ -328,7 +329,7 @@ impl Cycle<'_> {
             Some(pass) => pass,
             None => place.without(turn).await,
         };
-        pass.map(Some).map_err(|NotNow(wait)| Halt::Waits { until: Timestamp::now().after(wait) })
+        pass.map(Some).map_err(|NotNow(wait)| Halt::Waits { until: Timestamp::steady().after(wait) })
     }
 }
 

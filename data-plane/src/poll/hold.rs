@@ -20,7 +20,7 @@ pub(super) struct Hold {
 impl Hold {
     /// Keeps it for another lease, and writes the state down when there is one. `Fenced` when another has it.
     pub async fn keep(&self, log: &dyn MessageLog, state: Option<&State>) -> Result<Settled, Error> {
-        let now = Timestamp::now();
+        let now = Timestamp::steady();
         // Whoever takes over finds it due.
         log.keep_poll(&self.poll(now, now.after(self.lease), state, None)).await
     }
@@ -34,11 +34,11 @@ impl Hold {
         state: Option<&State>,
         ended: Option<PollEnded>,
     ) -> Result<Timestamp, Error> {
-        match log.keep_poll(&self.poll(due_at, Timestamp::now(), state, ended)).await? {
+        match log.keep_poll(&self.poll(due_at, Timestamp::steady(), state, ended)).await? {
             Settled::Done => Ok(due_at),
             Settled::Fenced => {
                 tracing::warn!(flow.id = %self.flow_id, "another node has taken a poll over");
-                Ok(Timestamp::now())
+                Ok(Timestamp::steady())
             }
         }
     }

@@ -174,7 +174,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sql
         .bind(each(fresh, |f| f.status().as_str()))
         .bind(each(fresh, |f| f.accepted_as().as_str()))
         .bind(each(fresh, Fresh::owner))
-        .bind(each(fresh, |f| (!f.behind).then(|| f.message.received_at.as_millis().max(0))))
+        .bind(each(fresh, |f| (!f.behind).then(|| f.message.due_at().as_millis())))
         .bind(each(fresh, |f| optional(f.message.ordering_key.as_deref())))
         .bind(each(fresh, |f| i64::from(f.message.max_attempts.max(1))))
         .bind(each(fresh, |f| f.message.received_at.as_millis()))

@@ -104,7 +104,7 @@ pub(super) async fn advance(tx: &mut Transaction<'_>, messages: Vec<i64>) -> Res
     if messages.is_empty() {
         return Ok(());
     }
-    sqlx::query(ADVANCE).bind(messages).bind(tx.now.as_millis().max(0)).execute(&mut *tx.conn).await?;
+    sqlx::query(ADVANCE).bind(messages).bind(tx.steady.as_millis().max(0)).execute(&mut *tx.conn).await?;
     Ok(())
 }
 

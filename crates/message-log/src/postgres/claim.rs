@@ -139,7 +139,7 @@ pub(super) enum Failed {
 
 pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
-    let now = Timestamp::now().as_millis();
+    let now = Timestamp::steady().as_millis();
     let rows = sqlx::query(WAITING).bind(now).bind(limit).fetch_all(reader).await?;
     let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
     for row in rows {
@@ -198,7 +198,7 @@ async fn take(conn: &mut PgConnection, space: LockSpace, claim: &Claim) -> Resul
 
 /// What can be claimed, with the present holds in place of the leases to come: what the dead left behind first.
 async fn candidates(conn: &mut PgConnection, claim: &Claim) -> Result<Vec<Claimed>, sqlx::Error> {
-    let now = Timestamp::now().as_millis();
+    let now = Timestamp::steady().as_millis();
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).fetch_all(&mut *conn).await? {
         let owner: String = row.try_get(0)?;

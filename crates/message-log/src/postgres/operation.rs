@@ -84,12 +84,12 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let now = Timestamp::now();
+        let (now, due) = (Timestamp::now(), Timestamp::steady());
         let changes = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(now))],
+            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(due))],
             Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => vec![Change::release(lease, now, None)],
             Some(Ok(Effect::Claimed(claimed))) => {
-                claimed.into_iter().map(|claimed| Change::release(claimed.lease, now, Some(now))).collect()
+                claimed.into_iter().map(|claimed| Change::release(claimed.lease, now, Some(due))).collect()
             }
             Some(_) | None => return,
         };
@@ -177,7 +177,10 @@ impl Change {
 
     /// A change of hands, on the ground of the hold that `found` shows.
     pub fn claiming(found: &Claimed, owner: &BootId, at: Timestamp) -> Self {
-        Self { due_at: Some(at), ..Self::of(found.lease.clone(), at, Some(Status::Processing), owner.clone()) }
+        Self {
+            due_at: Some(Timestamp::steady()),
+            ..Self::of(found.lease.clone(), at, Some(Status::Processing), owner.clone())
+        }
     }
 
     /// The message has come to its end by this change.

@@ -89,7 +89,7 @@ async fn write(tx: &mut Transaction<'_>, found: &Found, decision: Decision) -> R
     let now = tx.now.as_millis();
     let stage = match decision {
         Decision::Retry { flow_version } => {
-            let due_at = (!found.ordered).then_some(now.max(0));
+            let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
             let query = sqlx::query(RETRY).bind(found.seq).bind(event).bind(due_at).bind(flow_version.map(i64::from));
             query.execute(&mut *tx.conn).await?;
             "retried"

@@ -47,7 +47,7 @@ pub(super) fn message(row: &PgRow) -> Result<Message, sqlx::Error> {
         output: optional_bytes(row, "output")?,
         attempts: whole(row, "attempts")?,
         max_attempts: whole(row, "max_attempts")?,
-        next_attempt_at: instant(row, "due_at")?.filter(|_| status == Status::Retrying),
+        next_attempt_at: instant(row, "due_at")?.filter(|_| status == Status::Retrying).map(Timestamp::to_wall),
         error: failure(row)?,
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
         completed_at: instant(row, "completed_at")?,

@@ -16,6 +16,8 @@ use crate::Settled;
 pub(super) struct Transaction<'c> {
     pub conn: &'c mut PgConnection,
     pub now: Timestamp,
+    /// The same instant by the clock of waits.
+    pub steady: Timestamp,
     pub taken: Taken,
     /// A row that it has written, once it has written any.
     pub witness: Option<Witness>,
@@ -46,7 +48,7 @@ pub(super) struct Doubtful {
 
 impl<'c> Transaction<'c> {
     pub fn new(conn: &'c mut PgConnection, taken: Taken) -> Self {
-        Self { conn, now: Timestamp::now(), taken, witness: None }
+        Self { conn, now: Timestamp::now(), steady: Timestamp::steady(), taken, witness: None }
     }
 
     /// The next place in the log's order.

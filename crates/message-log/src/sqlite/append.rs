@@ -86,7 +86,7 @@ impl Fresh<'_> {
             self.status().as_str(),
             self.accepted_as().as_str(),
             self.owner(),
-            (!self.behind).then(|| received_at.max(0)),
+            (!self.behind).then(|| message.due_at().as_millis()),
             message.ordering_key,
             message.max_attempts.max(1),
             received_at,

@@ -116,7 +116,7 @@ fn update(tx: &Transaction<'_, '_>, change: &Change, event: i64) -> rusqlite::Re
 
 /// A message that came to its end, or went back into the backlog without a due time, lets its key move on.
 pub(super) fn advance(tx: &Transaction<'_, '_>, message: i64) -> rusqlite::Result<()> {
-    tx.execute(ADVANCE, params![message, tx.now.as_millis().max(0)])?;
+    tx.execute(ADVANCE, params![message, tx.steady.as_millis().max(0)])?;
     Ok(())
 }
 

@@ -104,7 +104,7 @@ pub(super) const STEPS: &str = "SELECT name, status, output FROM steps WHERE mes
 
 pub(super) async fn waiting(reader: &SqlitePool) -> Result<Vec<Waiting>, Error> {
     let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
-    let now = Timestamp::now().as_millis();
+    let now = Timestamp::steady().as_millis();
     let rows = sqlx::query(WAITING).bind(now).bind(limit).fetch_all(reader).await?;
     let mut flows: BTreeMap<String, Waiting> = BTreeMap::new();
     for row in rows {
@@ -151,7 +151,7 @@ pub(super) async fn claim(reader: &SqlitePool, queue: &Queue, claim: Claim) -> R
 
 /// What could be claimed, with the present holds in place of the leases to come: what the dead left behind first.
 async fn candidates(reader: &SqlitePool, claim: &Claim) -> Result<Vec<Claimed>, Error> {
-    let now = Timestamp::now().as_millis();
+    let now = Timestamp::steady().as_millis();
     let mut snapshot = reader.begin().await?;
     let mut owners = Vec::new();
     for row in sqlx::query(DEAD_OWNERS).bind(now).fetch_all(&mut *snapshot).await? {
@@ -242,7 +242,7 @@ impl Claimed {
             to_owner: owner.clone(),
             status: Some(Status::Processing),
             attempts: None,
-            due_at: Some(now),
+            due_at: Some(Timestamp::steady()),
             error: Problem::Keep,
             output: None,
             trace: None,

@@ -158,12 +158,12 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let now = Timestamp::now();
+        let (now, due) = (Timestamp::now(), Timestamp::steady());
         let changes = match self.result.take() {
-            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(now))],
+            Some(Ok(Effect::Appended(Appended::Leased(lease)))) => vec![Change::release(lease, now, Some(due))],
             Some(Ok(Effect::Appended(Appended::Awaited(lease)))) => vec![Change::release(lease, now, None)],
             Some(Ok(Effect::Claimed(leases))) => {
-                leases.into_iter().map(|lease| Change::release(lease, now, Some(now))).collect()
+                leases.into_iter().map(|lease| Change::release(lease, now, Some(due))).collect()
             }
             Some(_) | None => return,
         };

@@ -50,7 +50,7 @@ pub(super) fn retry(
         return Ok(Effect::Refused(Error::State(error)));
     }
     let event = tx.take_seq();
-    let due_at = (!found.ordered).then(|| tx.now.as_millis().max(0));
+    let due_at = (!found.ordered).then(|| tx.steady.as_millis().max(0));
     tx.execute(RETRY, params![found.seq, event, due_at, flow_version])?;
     if found.ordered {
         advance(tx, found.seq)?;

@@ -109,7 +109,7 @@ pub(super) async fn standings(reader: &SqlitePool, flow_ids: &[FlowId]) -> Resul
     let standings = rows.iter().map(|row| {
         let (ended_at, error): (Option<i64>, Option<String>) = (row.try_get("ended_at")?, row.try_get("error")?);
         let ended = ended_at.map(|at| PollEnded { at: Timestamp::from_millis(at), error });
-        let standing = PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?), ended };
+        let standing = PollStanding { due_at: Timestamp::from_millis(row.try_get("due_at")?).to_wall(), ended };
         Ok((FlowId::new(row.try_get::<String, _>("flow_id")?), standing))
     });
     standings.collect()

@@ -44,7 +44,7 @@ pub(super) fn exchange(tx: &Transaction<'_, '_>, exchange: &Exchange) -> rusqlit
     if tx.execute(TURN, params![owner.as_str(), turn, tx.now.as_millis()])? == 0 {
         return Ok(Effect::Exchanged(Exchanged::Repeated));
     }
-    let nodes: u32 = tx.conn.prepare_cached(NODES)?.query_row([tx.now.as_millis()], |row| row.get(0))?;
+    let nodes: u32 = tx.conn.prepare_cached(NODES)?.query_row([tx.steady.as_millis()], |row| row.get(0))?;
     let asker = Asker { node, owner, now: tx.now, begun: tx.now.before(*boot_age), nodes: nodes.max(1) };
     let gains = asks.iter().map(|ask| one(tx, ask, asker)).collect::<rusqlite::Result<_>>()?;
     Ok(Effect::Exchanged(Exchanged::Done { now: tx.now, nodes: asker.nodes, gains }))
@@ -64,7 +64,7 @@ fn one(tx: &Transaction<'_, '_>, ask: &Ask, asker: Asker<'_>) -> rusqlite::Resul
 /// How many nodes there are.
 pub(super) async fn look(reader: &SqlitePool) -> Result<Exchanged, Error> {
     let now = Timestamp::now();
-    let nodes: i64 = sqlx::query(NODES).bind(now.as_millis()).fetch_one(reader).await?.try_get(0)?;
+    let nodes: i64 = sqlx::query(NODES).bind(Timestamp::steady().as_millis()).fetch_one(reader).await?.try_get(0)?;
     Ok(Exchanged::Done { now, nodes: u32::try_from(nodes).unwrap_or(u32::MAX).max(1), gains: Vec::new() })
 }
 

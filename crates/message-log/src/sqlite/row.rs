@@ -46,7 +46,7 @@ pub(super) fn message(row: &SqliteRow) -> Result<Message, Error> {
         output: row.try_get::<Option<Vec<u8>>, _>("output")?.map(Bytes::from),
         attempts: row.try_get("attempts")?,
         max_attempts: row.try_get("max_attempts")?,
-        next_attempt_at: instant(row, "due_at")?.filter(|_| status == Status::Retrying),
+        next_attempt_at: instant(row, "due_at")?.filter(|_| status == Status::Retrying).map(Timestamp::to_wall),
         error: failure(row)?,
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
         completed_at: instant(row, "completed_at")?,

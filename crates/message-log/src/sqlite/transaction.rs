@@ -14,6 +14,8 @@ use crate::{Lease, NewMessage, Settled};
 pub(super) struct Transaction<'t, 'c> {
     pub conn: &'c Connection,
     pub now: Timestamp,
+    /// The same instant by the clock of waits.
+    pub steady: Timestamp,
     statements: &'t Statements<'c>,
     last_seq: i64,
 }
@@ -53,7 +55,8 @@ pub(super) fn run(
     commit: Commit,
 ) -> (Result<Vec<Effect>, rusqlite::Error>, i64) {
     let conn = statements.conn();
-    let mut tx = Transaction { conn, now: Timestamp::now(), statements, last_seq };
+    let (now, steady) = (Timestamp::now(), Timestamp::steady());
+    let mut tx = Transaction { conn, now, steady, statements, last_seq };
     let begun = statements.sync(commit).and_then(|()| tx.execute("BEGIN IMMEDIATE", ()));
     let folded = begun.and_then(|_| unfolded.map_or(Ok(()), |unfolded| unfolded.fold(&tx)));
     let effects = folded.and_then(|()| apply(&mut tx, operations));
