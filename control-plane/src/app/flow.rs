@@ -29,7 +29,7 @@ use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
 pub use deploy::{Deploy, Deployed, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback};
 pub use diff::{Edition, diff};
-pub use fields::shut_out;
+pub use fields::{misnamed, shut_out};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;

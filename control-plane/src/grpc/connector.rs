@@ -91,11 +91,15 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let is_reconfigured = update.config.is_some();
+        let (is_reconfigured, is_named) = (update.config.is_some(), update.name.is_some());
         let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         let mut response = convert::changed(&self.app, updated)?;
+        let warnings = &mut response.get_mut().warnings;
         if is_reconfigured {
-            response.get_mut().warnings = flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?;
+            warnings.extend(flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?);
+        }
+        if is_named {
+            warnings.extend(flow::misnamed(&self.app, &caller, &id).await.map_err(status::of)?);
         }
         Ok(response)
     }

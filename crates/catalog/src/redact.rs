@@ -74,7 +74,7 @@ fn kept(stored: Option<&Value>, update: &Value) -> Option<Value> {
                 let value = if value == MASK { stored.get(name).unwrap_or(value) } else { value };
                 (name.clone(), value.clone())
             };
-            Some(Value::Object(members.iter().map(member).collect()))
+            Some(Value::Object(members.iter().filter(|(_, value)| !value.is_null()).map(member).collect()))
         }
         (Some(_) | None, _) => Some(update.clone()),
     }

@@ -91,6 +91,12 @@ impl Step {
         if let Some(fault) = self.action.check(&params).into_iter().next() {
             return Err(self.unfit(&fault.field, &fault.message));
         }
+        if let (Some(template), Some(param)) = (&self.open_path, self.action.open_path())
+            && template.ends_with('}')
+            && json::member(&params, param).is_some_and(|path| json::decode(path).ends_with('/'))
+        {
+            return Err(self.unfit(&format!("params.{param}"), "a segment of the path is empty"));
+        }
         let call = self.action.call(&params).map_err(|error| {
             let place = if error.param.is_empty() { "params".to_owned() } else { format!("params.{}", error.param) };
             self.unfit(&place, &error.message)

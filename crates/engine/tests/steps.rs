@@ -30,12 +30,18 @@ fn environment() -> Environment {
     let desk = Instance::new("ci_desk", "desk", "support-ticketing", desk).expect("a valid config");
     let mail =
         Instance::new("ci_mail", "mail", "email-delivery", r#"{"api_key": "SG.s3cret"}"#).expect("a valid config");
-    Environment(HashMap::from([("ci_desk".to_owned(), desk), ("ci_mail".to_owned(), mail)]))
+    let http =
+        Instance::new("ci_http", "http", "http", r#"{"base_url": "http://shop.example"}"#).expect("a valid config");
+    Environment([desk, mail, http].into_iter().map(|instance| (instance.id().to_owned(), instance)).collect())
 }
 
 fn step(action: &str, params: &str) -> Step {
     let (entry, action) = action.split_once('.').expect("entry and slug");
-    let instance = if entry == "email-delivery" { "ci_mail" } else { "ci_desk" };
+    let instance = match entry {
+        "email-delivery" => "ci_mail",
+        "http" => "ci_http",
+        _ => "ci_desk",
+    };
     Step {
         name: "first".to_owned(),
         entry: entry.to_owned(),
@@ -112,6 +118,11 @@ fn no_value_leads_to_another_endpoint_and_no_failure_shows_a_secret() {
         ticket(r#"{"ticketId": "{{ source.token }}"}"#).as_deref(),
         Ok("GET https://shop.zendesk.com/api/v2/tickets/a%2Fb")
     );
+    let price = |path: &str| request(step("http.get", &format!(r#"{{"path": "{path}"}}"#)), "");
+    assert_eq!(price("/prices/{{ source.token }}").as_deref(), Ok("GET http://shop.example/prices/a/b"));
+    assert_eq!(price("/prices/").as_deref(), Ok("GET http://shop.example/prices/"));
+    let failure = price("/prices/{{ source.missing }}").unwrap_err();
+    assert!(failure.message.ends_with("a segment of the path is empty"), "{}", failure.message);
     let failure = ticket(r#"{"ticketId": "{{ instance.api_token | number }}"}"#).unwrap_err();
     assert!(!failure.message.contains("s3cret"), "{}", failure.message);
 }

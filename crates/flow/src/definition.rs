@@ -49,6 +49,13 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// Returns the names that it has for connector instances.
+    pub fn instances(&self) -> impl Iterator<Item = &str> {
+        let steps = self.steps.iter().filter_map(|step| step.connector.as_ref());
+        let target = self.target.iter().map(|target| &target.connector);
+        self.source.connector.iter().chain(steps).chain(target).map(|named| named.name.as_str())
+    }
+
     /// The names of the lookup tables that its expressions read, each once.
     pub fn tables(&self) -> Vec<&str> {
         let tables = self.references.iter().filter(|(kind, _)| *kind == Referenced::Table);

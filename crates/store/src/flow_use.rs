@@ -20,15 +20,15 @@ pub async fn replace(db: &mut Db, flow: &FlowId, resource_ids: &[String]) -> Res
 const USERS: &str = "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = flow_use.flow_id \
     WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 10";
 
-const WEBHOOKS: &str = "SELECT flow.name AS name, flow_version.yaml_config AS yaml_config FROM flow_use \
+const DEFINITIONS: &str = "SELECT flow.name AS name, flow_version.yaml_config AS yaml_config FROM flow_use \
     JOIN flow ON flow.id = flow_use.flow_id \
     JOIN flow_version ON flow_version.flow_id = flow.id AND flow_version.version = flow.version \
-    WHERE flow_use.resource_id = $1 AND flow.trigger_kind = 'webhook' AND flow.deleted_at IS NULL \
+    WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL \
     ORDER BY flow.name LIMIT 100";
 
-/// Returns name and deployed definition of webhook flows that use the resource, at most 100.
-pub async fn webhook_users(db: &mut Db, resource_id: &str) -> Result<Vec<(String, String)>, Error> {
-    let rows = sqlx::query(WEBHOOKS).bind(resource_id).fetch_all(db).await?;
+/// Returns name and deployed definition of flows that use the resource, at most 100.
+pub async fn definitions(db: &mut Db, resource_id: &str) -> Result<Vec<(String, String)>, Error> {
+    let rows = sqlx::query(DEFINITIONS).bind(resource_id).fetch_all(db).await?;
     rows.iter().map(|row| Ok((row.text("name")?, row.text("yaml_config")?))).collect()
 }
 

@@ -89,3 +89,21 @@ async fn there_is_nothing_to_retry_where_nothing_failed() {
     let none = app.api.get(&format!("/api/v1/batch-jobs/{id}/errors")).await.expect(200);
     assert_eq!((&none["data"], &none["pagination"]["total"]), (&json!([]), &json!(0)));
 }
+
+#[tokio::test]
+async fn a_retry_sends_what_failed_also_where_the_flow_knows_it_by_a_key() {
+    let app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, earlier| status(if earlier < 2 { 503 } else { 200 })).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = crate::webhook::passthrough("keyed") + "idempotency_key: source.n\non_error: { retry: 0x fixed(1s) }\n";
+    let (flow, _) = app.api.deployed(&yaml).await;
+    let job = json!({ "flowId": flow, "records": [{ "n": 1 }, { "n": 2 }], "concurrency": 1 });
+    let job = app.api.post("/api/v1/batch-jobs", &job).await.expect(202);
+    let failed = finished(&app.api, job["id"].as_str().unwrap()).await;
+    assert_eq!(failed["failed"], 2);
+    let retry = format!("/api/v1/batch-jobs/{}/retry", job["id"].as_str().unwrap());
+    let retry = app.api.post(&retry, &json!({})).await.expect(202);
+    let done = finished(&app.api, retry["id"].as_str().unwrap()).await;
+    assert_eq!((&done["succeeded"], &done["failed"]), (&json!(2), &json!(0)));
+    assert_eq!(target.received().len(), 4);
+}

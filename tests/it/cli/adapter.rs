@@ -43,6 +43,19 @@ async fn an_instance_is_connected_and_its_endpoints_are_checked() {
     let updated = cli.run(&[&["connector", "update", "erp"][..], &set].concat()).await.json();
     let set = ["concurrency", "requests_per_second"].map(|field| &updated["config"][field]);
     assert_eq!(serde_json::json!(set), serde_json::json!([4, 0.5]));
+    let update = |flags: &[&str]| [&["connector", "update", "erp", "-o", "json"][..], flags].concat().join(" ");
+    let headers = async |flags: &[&str]| {
+        let line = update(flags);
+        cli.run(&line.split(' ').collect::<Vec<_>>()).await.json()["config"]["headers"].clone()
+    };
+    let both = headers(&["--set", "headers.X-Tenant=north", "--set", "headers.X-A=1"]).await;
+    assert_eq!(both, serde_json::json!({"X-Tenant": "north", "X-A": "1"}));
+    assert_eq!(headers(&["--set", "headers.X-A=2"]).await, serde_json::json!({"X-Tenant": "north", "X-A": "2"}));
+    assert_eq!(headers(&["--unset", "headers.X-A"]).await, serde_json::json!({"X-Tenant": "north"}));
+    let refused = cli.run(&["connector", "update", "erp", "--set", "webhook_secret=null"]).await.fails(2);
+    assert!(refused.contains("--unset webhook_secret takes it away"), "{refused}");
+    let bare = cli.run(&["connector", "update", "erp", "--unset", "webhook_secret", "-o", "json"]).await.json();
+    assert_eq!(bare["config"]["webhook_secret"], serde_json::Value::Null);
     assert!(cli.run(&["connector", "check", "erp"]).await.expect().contains("no endpoint"));
     let body = serde_json::json!({"catalogId": "oauth2", "name": "crm", "config": {
         "base_url": "http://127.0.0.1:9/api", "authorization_url": "http://127.0.0.1:9/authorize",

@@ -221,6 +221,10 @@ async fn what_runs_already_is_not_refused_when_something_around_it_has_changed()
     let again = cli.run(&["flow", "apply", "flow.yaml"]).await;
     assert!(again.stderr.contains("goes on; it could not be deployed anew"), "{}", again.stderr);
     assert!(again.expect().contains("flow by-hand is unchanged (active, version 1)"));
+    let renamed = cli.run(&["connector", "update", "erp", "--name", "erp2"]).await;
+    assert!(renamed.stderr.contains("by a former name") && renamed.stderr.contains("by-hand"), "{}", renamed.stderr);
+    let back = cli.run(&["connector", "update", "erp2", "--name", "erp"]).await;
+    assert_eq!(back.stderr, "");
     cli.file("flow.yaml", &verified.replace("by-hand\n", "by-hand\ndescription: another\n"));
     cli.run(&["flow", "apply", "flow.yaml"]).await.fails(1);
 }

@@ -11,7 +11,8 @@ async fn a_table_is_filled_searched_exported_and_deleted() {
     cli.file("countries.csv", "key,value\nGERMANY,DE\nFRANCE,FR\n");
     cli.run(&["lookup", "import", "countries", "countries.csv"]).await.expect();
     cli.run(&["lookup", "set", "countries", "a/b c", "x"]).await.expect();
-    cli.run(&["lookup", "remove", "countries", "FRANCE"]).await.expect();
+    let removed = cli.run(&["lookup", "remove", "countries", "FRANCE"]).await.expect();
+    assert_eq!(removed, "key FRANCE is removed from countries; it was FR\n");
     let csv = cli.run(&["lookup", "export", "countries"]).await.expect();
     let mut lines: Vec<_> = csv.lines().collect();
     lines.sort_unstable();

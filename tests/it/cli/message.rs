@@ -40,6 +40,9 @@ async fn a_dead_letter_is_found_shown_retried_and_replayed() {
     cli.run(&["message", "retry", &id]).await.expect();
     app.api.message_becomes(&id, "delivered").await;
     cli.run(&["message", "retry", &id]).await.fails(1);
+    let refused = cli.run(&["message", "retry", &id, "msg_unknown"]).await;
+    assert!(refused.stderr.contains(&format!("{id}: a message that is")), "{}", refused.stderr);
+    assert!(refused.fails(1).ends_with("retry of 2 of 2 messages was refused\n"));
     cli.run(&["message", "replay", &id]).await.expect();
     target.arrivals(3).await;
 }

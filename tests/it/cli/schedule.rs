@@ -18,6 +18,10 @@ async fn a_schedule_is_known_by_its_flow() {
     assert!(changed.contains("-01-01T04:00:00.000Z"), "{changed}");
     let changed = cli.run(&["schedule", "update", "nightly", "--enabled", "false"]).await.expect();
     assert!(changed.contains("never"), "{changed}");
+    let shown = cli.run(&["flow", "show", "nightly"]).await;
+    assert!(shown.stderr.contains("the schedule 0 4 1 1 * (UTC) is off"), "{}", shown.stderr);
+    let deployed = cli.run(&["flow", "deploy", "nightly"]).await;
+    assert!(deployed.stderr.contains("is off"), "{}", deployed.stderr);
     let started = cli.run(&["schedule", "trigger", "nightly", "-o", "json"]).await.json();
     app.api.message_becomes(started["messageId"].as_str().unwrap(), "delivered").await;
     assert!(cli.run(&["schedule", "show", "nightly"]).await.expect().contains("success"));

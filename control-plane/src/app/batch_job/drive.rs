@@ -228,7 +228,12 @@ async fn message_of(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: 
         batch_id: Some(job.id.to_string()),
         traceparent: None,
     };
-    prepare(app, start).await
+    let mut message = prepare(app, start).await?;
+    if job.retry_of.is_some() {
+        // By the flow's key it would be a repeat of the message that failed, and run no more.
+        message.dedupe.truncate(1);
+    }
+    Ok(message)
 }
 
 fn failed(kind: ErrorKind, message: &str) -> End {

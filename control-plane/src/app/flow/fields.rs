@@ -1,11 +1,11 @@
 //! What a definition has of warnings: names that the environment lacks, and fields of connector instances without a value.
 
 use kanat_flow::fields::{configured_instances, unset_fields, unusable_secrets};
-use kanat_flow::{Definition, Diagnostic, Severity, check_names};
+use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
 use kanat_plan_stream::Kind;
-use kanat_store::{Db, flow_use};
+use kanat_store::{Db, connector_instance, flow_use};
 
 use super::definition;
 use super::names::EnvironmentNames;
@@ -40,7 +40,7 @@ pub async fn faults(
 /// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a flow's name is in each.
 pub async fn shut_out(app: &App, caller: &Caller, instance: &InstanceId) -> Result<Vec<String>, Error> {
     let mut tx = app.store.read().await?;
-    let users = flow_use::webhook_users(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
+    let users = flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
     if users.is_empty() {
         return Ok(Vec::new());
     }
@@ -52,6 +52,29 @@ pub async fn shut_out(app: &App, caller: &Caller, instance: &InstanceId) -> Resu
         found.extend(errors.map(|error| format!("flow {flow:?} is live, and in its {} {}", error.path, error.message)));
     }
     Ok(found)
+}
+
+/// Returns a warning where deployed flows use an instance under a name that it no longer has: their next deploy would not find
+/// it, or another one.
+pub async fn misnamed(app: &App, caller: &Caller, instance: &InstanceId) -> Result<Option<String>, Error> {
+    let mut tx = app.store.read().await?;
+    let Some(found) = connector_instance::get(&mut tx, &caller.environment_id, instance).await? else {
+        return Ok(None);
+    };
+    let users = flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
+    let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    let misses = |yaml: &str| {
+        let definition = definition::parse(yaml);
+        definition.is_ok_and(|definition| definition.instances().any(|name| names.instance(name).is_none()))
+    };
+    let flows: Vec<&str> = users.iter().filter(|(_, yaml)| misses(yaml)).map(|(flow, _)| flow.as_str()).collect();
+    Ok((!flows.is_empty()).then(|| {
+        format!(
+            "flows that run call it by a former name, and go on until their next deploy: change their definitions to {:?}: {}",
+            found.name,
+            flows.join(", ")
+        )
+    }))
 }
 
 fn in_order(mut found: Vec<Diagnostic>, more: impl Iterator<Item = Diagnostic>) -> Vec<Diagnostic> {

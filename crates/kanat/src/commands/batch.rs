@@ -95,6 +95,10 @@ impl Command {
                     ),
                     Some(_) | None => error,
                 })?;
+                let path = format!("{}/{}", FLOW.path, segment(&flow_id));
+                if client.get(&path, &[]).await?.text("status") == "paused" {
+                    session.hint(&format!("flow {flow} is paused: the records wait until `kanat flow resume {flow}`"));
+                }
                 if wait { ended(session, job).await } else { started(session, &job) }
             }
             Self::Status { id } => {

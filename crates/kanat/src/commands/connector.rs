@@ -60,6 +60,8 @@ pub enum Command {
         display_name: Option<String>,
         #[command(flatten)]
         config: config::Flags,
+        #[command(flatten)]
+        removed: config::Removed,
     },
     /// Take an instance out of service.
     Delete {
@@ -132,12 +134,11 @@ impl Command {
                 let answer = client.get(&client.path(&INSTANCE, &instance).await?, &[]).await?;
                 session.print(&answer, whole)
             }
-            Self::Update { instance, name, display_name, config } => {
+            Self::Update { instance, name, display_name, config, removed } => {
                 let path = client.path(&INSTANCE, &instance).await?;
                 let mut body = json!({});
-                if config.any() {
-                    let entry = client.get(&path, &[]).await?.text("catalogId");
-                    body["config"] = config.read(client, &entry).await?.into();
+                if let Some(changes) = config.changes(client, &client.get(&path, &[]).await?, &removed).await? {
+                    body["config"] = changes.into();
                 }
                 set(&mut body, "name", name);
                 set(&mut body, "displayName", display_name);

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::confirm::{Consent, Decision};
 use super::rotation::Rotation;
-use super::{Page, Session, given, input};
+use super::{Page, Session, given, input, schedule};
 use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
 use crate::output::Json;
@@ -120,8 +120,10 @@ impl Command {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let found = session.client.get(&path, &[]).await?;
                 session.print(&found, show::whole)?;
-                if let Some(difference) = show::difference(&found) {
-                    session.hint(&difference);
+                for hint in
+                    show::difference(&found).into_iter().chain(schedule::standing(&session.client, &found).await?)
+                {
+                    session.hint(&hint);
                 }
                 Ok(())
             }
@@ -143,7 +145,13 @@ impl Command {
                     body["changeSummary"] = summary.into();
                 }
                 match session.client.post(&format!("{path}/deploy"), &body).await {
-                    Ok(flow) => session.print(&flow, |flow| show::deployed_after(&before, flow)),
+                    Ok(flow) => {
+                        session.print(&flow, |flow| show::deployed_after(&before, flow))?;
+                        if let Some(standing) = schedule::standing(&session.client, &flow).await? {
+                            session.hint(&standing);
+                        }
+                        Ok(())
+                    }
                     Err(error) => Err(diagnostics::explain_stored(session, &path, error).await),
                 }
             }

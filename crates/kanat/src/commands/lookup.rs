@@ -107,8 +107,12 @@ impl Command {
                     )));
                 }
                 let path = client.path(&TABLE, &table).await?;
+                let query = [("search", key.clone()), ("limit", MAX_SHOWN.to_string())];
+                let found = client.get(&path, &query).await?;
+                let entry = found.list("entries").iter().find(|entry| entry.text("key") == key);
+                let value = entry.map(|entry| format!("; it was {}", entry.text("value"))).unwrap_or_default();
                 client.delete(&format!("{path}/entries/{}", segment(&key))).await?;
-                session.done(&format!("key {key} is removed from {table}"))
+                session.done(&format!("key {key} is removed from {table}{value}"))
             }
             Self::Show { table, search, limit } => {
                 let path = client.path(&TABLE, &table).await?;

@@ -130,6 +130,27 @@ async fn path(client: &Client, text: &str) -> Result<String> {
     Ok(format!("{PATH}/{}", segment(&id)))
 }
 
+/// Says of a flow that the clock starts how its schedule stands: it may be another than that of the definition, and it may be
+/// off. None for a flow without one.
+pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
+    // The word stands in every definition that has a schedule.
+    if !flow.text("yamlConfig").contains("schedule") || !flow.has("deployedVersion") {
+        return Ok(None);
+    }
+    let answer = client.get(PATH, &[("flowId", flow.text("id"))]).await?;
+    Ok(answer.list("data").first().map(|schedule| {
+        let (cron, zone) = (schedule.text("cronExpression"), schedule.text("timezone"));
+        let next = match schedule.text("nextRunAt") {
+            _ if schedule.text("enabled") == "false" => {
+                format!("is off: `kanat schedule update {} --enabled true` turns it on", flow.text("name"))
+            }
+            next if next.is_empty() => "is due no more, or held by the flow's pause".to_owned(),
+            next => format!("is due next at {next}"),
+        };
+        format!("the schedule {cron} ({zone}) {next}")
+    }))
+}
+
 fn whole(schedule: &Json) -> String {
     let fields = [
         ("Flow", "flowName"),

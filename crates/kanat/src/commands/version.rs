@@ -8,9 +8,11 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::api::{Content, VERSIONS};
+use super::confirm::{Consent, Decision};
 use super::{Page, Session};
 use crate::client::Client;
 use crate::client::name::{API, segment};
+use crate::output::Json;
 
 /// What can be done with versions. An API is named by its id or its name, a version by its label, as in `v2`.
 #[derive(Subcommand)]
@@ -47,6 +49,8 @@ pub enum Command {
         /// Also before its sunset date.
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -74,8 +78,20 @@ impl Command {
                     format!("version {version} of {api} is deprecated, and may end on {}", answer.text("sunsetDate"))
                 })
             }
-            Self::Retire { api, version, force } => {
-                let path = format!("{}/{}/retire", versions(client, &api).await?, segment(&version));
+            Self::Retire { api, version, force, consent } => {
+                let all = versions(client, &api).await?;
+                let listed = client.get(&all, &[("limit", "500".to_owned())]).await?;
+                let serves = |other: &&Json| other.text("status") != "retired" && other.text("version") != version;
+                let is_last = !listed.list("data").iter().any(|other| serves(&other));
+                let what = format!("version {version} of {api} will answer 410 for ever");
+                let decision = match is_last {
+                    true => consent.ask(&format!("{what}, and no other one serves"))?,
+                    false => consent.tell(&what)?,
+                };
+                if decision == Decision::Stop {
+                    return Ok(());
+                }
+                let path = format!("{all}/{}/retire", segment(&version));
                 let answer = client.post(&path, &json!({ "force": force })).await?;
                 session.print(&answer, |_| format!("version {version} of {api} is retired"))
             }

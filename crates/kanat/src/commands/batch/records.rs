@@ -80,6 +80,11 @@ fn rows(input: impl Read, name: String) -> Result<impl Iterator<Item = Item>> {
     let wrong = |error: csv::Error| format!("{name}: {error}");
     let header = reader.headers().map_err(|error| usage(wrong(error)))?;
     let columns: Vec<String> = header.iter().map(|column| column.trim_start_matches('\u{feff}').to_owned()).collect();
+    if let [only] = columns.as_slice()
+        && only.contains([';', '\t'])
+    {
+        return Err(usage(format!("{name}: the columns are not separated by commas: {only:?} is the only one")));
+    }
     for (index, column) in columns.iter().enumerate() {
         if column.is_empty() {
             return Err(usage(format!("{name}: column {} has no name", index + 1)));
@@ -108,6 +113,7 @@ mod tests {
     fn rows_become_objects_of_texts() {
         assert_eq!(csv("\u{feff}id,name\n007,\"a \"\"b\"\"\"\n").unwrap(), r#"{"id":"007","name":"a \"b\""}"#);
         assert_eq!(csv("id\n").unwrap(), "");
+        assert!(csv("id;name\n1;a\n").unwrap_err().to_string().contains("not separated by commas"));
     }
 
     #[test]

@@ -21,9 +21,38 @@ pub struct Flags {
     fields: Vec<String>,
 }
 
+/// Which fields an update takes away.
+#[derive(clap::Args)]
+pub struct Removed {
+    /// Take a field away, such as `token`, or a member of a map, such as `headers.X-Tenant`. May be repeated.
+    #[arg(long = "unset", value_name = "FIELD")]
+    removed: Vec<String>,
+}
+
 impl Flags {
-    pub fn any(&self) -> bool {
-        self.config.is_some() || !self.fields.is_empty()
+    /// The changes of a config for `instance`, as it is now: members of maps that are not named stay, and null takes a field
+    /// away. None where nothing is to change.
+    pub async fn changes(
+        &self,
+        client: &Client,
+        instance: &Json,
+        removed: &Removed,
+    ) -> Result<Option<Map<String, Value>>> {
+        if self.config.is_none() && self.fields.is_empty() && removed.removed.is_empty() {
+            return Ok(None);
+        }
+        let mut changes = self.read(client, &instance.text("catalogId")).await?;
+        let named = self.fields.iter().filter_map(|field| Some(field.split_once('=')?.0));
+        for map in named.filter_map(|name| Some(name.split_once('.')?.0)) {
+            complete(&mut changes, map, instance);
+        }
+        for name in &removed.removed {
+            if let Some((map, _)) = name.split_once('.') {
+                complete(&mut changes, map, instance);
+            }
+            set(&mut changes, name, Value::Null)?;
+        }
+        Ok(Some(changes))
     }
 
     /// The config object for an instance of `entry`; single fields win over the file.
@@ -54,11 +83,24 @@ impl Flags {
             };
             let plain = plain.iter().any(|known| known == name).then(|| serde_json::from_str(&value).ok()).flatten();
             let plain = plain.filter(|value: &Value| value.is_number() || value.is_boolean());
+            if plain.is_none() && value == "null" {
+                return Err(usage(format!("--set {name}=null would send the text null: --unset {name} takes it away")));
+            }
             // The service says what is wrong with a text in the place of a number.
             set(&mut config, name, plain.unwrap_or(Value::String(value)))?;
         }
         Ok(config)
     }
+}
+
+/// Adds the members that the instance has in a map and that `changes` do not name. Masked values keep what is stored.
+fn complete(changes: &mut Map<String, Value>, map: &str, instance: &Json) {
+    let stored = instance.at(&format!("config.{map}")).map(|stored| serde_json::from_str(&stored.compact()));
+    let Some(Ok(Value::Object(mut stored))) = stored else { return };
+    if let Some(Value::Object(named)) = changes.get(map) {
+        stored.extend(named.clone());
+    }
+    changes.insert(map.to_owned(), Value::Object(stored));
 }
 
 fn set(config: &mut Map<String, Value>, name: &str, value: Value) -> Result<()> {
@@ -82,6 +124,21 @@ mod tests {
         let config = Flags { config: None, fields }.object(&[]).unwrap();
         let expected = r#"{"base_url":"http://a=b","headers":{"X-A":"1","X-B":"2"}}"#;
         assert_eq!(Value::Object(config).to_string(), expected);
+    }
+
+    #[test]
+    fn a_text_of_null_is_refused() {
+        let flags = Flags { config: None, fields: vec!["token=null".to_owned()] };
+        assert!(flags.object(&[]).unwrap_err().to_string().contains("--unset token"));
+    }
+
+    #[test]
+    fn members_that_are_not_named_stay() {
+        let instance = Json::parse(r#"{"config":{"headers":{"X-A":"1","X-Key":"********"}}}"#).unwrap();
+        let mut changes = Map::from_iter([("headers".to_owned(), serde_json::json!({"X-A": "2", "X-B": "3"}))]);
+        complete(&mut changes, "headers", &instance);
+        let expected = r#"{"headers":{"X-A":"2","X-Key":"********","X-B":"3"}}"#;
+        assert_eq!(Value::Object(changes).to_string(), expected);
     }
 
     #[test]

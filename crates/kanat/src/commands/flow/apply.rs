@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{diagnostics, folder};
 use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
-use crate::commands::{Session, input};
+use crate::commands::{Session, input, schedule};
 use crate::exit::{failure, usage};
 use crate::output::Json;
 
@@ -85,7 +85,11 @@ impl Apply {
                 Some(_) => "is updated",
             };
             format!("flow {name} {done} ({status}, version {version})")
-        })
+        })?;
+        if let Some(standing) = schedule::standing(client, &answer).await? {
+            session.hint(&standing);
+        }
+        Ok(())
     }
 }
 

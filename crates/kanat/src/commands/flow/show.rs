@@ -36,7 +36,11 @@ const FIELDS: [Column; 12] = [
 pub fn whole(flow: &Json) -> String {
     let title = if is_changed(flow) { "Definition (the draft, which does not run)" } else { "Definition" };
     let definition = table::section(title, &flow.text("yamlConfig"));
-    table::fields(flow, &FIELDS) + &pending(flow) + &warnings(flow) + &refusals(flow) + &definition
+    let not_yet = match flow.has("webhookUrl") && !flow.has("deployedVersion") {
+        true => "the webhook address takes nothing before the flow is deployed\n",
+        false => "",
+    };
+    table::fields(flow, &FIELDS) + not_yet + &pending(flow) + &warnings(flow) + &refusals(flow) + &definition
 }
 
 /// Whether a deployed flow has a draft that differs from what runs.

@@ -8,7 +8,7 @@ use super::Filter;
 use crate::client::name::{FLOW, segment};
 use crate::commands::Session;
 use crate::commands::confirm::{Consent, Decision};
-use crate::exit::usage;
+use crate::exit::{failure, usage};
 use crate::output::Json;
 
 /// Number of ids that are told before a command acts.
@@ -138,12 +138,22 @@ impl Selection {
             Decision::Stop => return Ok(()),
             Decision::Act => {}
         }
+        let (mut refused, count) = (0, self.messages.len());
         for id in self.messages {
             let path = format!("/messages/{}/{}", segment(&id), verb.as_str());
-            let answer = session.client.post(&path, &json!({})).await?;
-            sent(session, verb, &id, &answer)?;
+            match session.client.post(&path, &json!({})).await {
+                Ok(answer) => sent(session, verb, &id, &answer)?,
+                Err(error) if count == 1 => return Err(error),
+                Err(error) => {
+                    refused += 1;
+                    session.complain(&format!("{id}: {error:#}"));
+                }
+            }
         }
-        Ok(())
+        match refused {
+            0 => Ok(()),
+            _ => Err(failure(format!("{} of {refused} of {count} messages was refused", verb.as_str()))),
+        }
     }
 }
 

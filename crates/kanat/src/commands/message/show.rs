@@ -107,6 +107,9 @@ pub fn trace(entries: &[Json]) -> String {
             let _ = write!(out, " ({} ms)", entry.text("durationMs"));
         }
         out.push_str(&exchange(entry));
+        for line in entry.list("response.logs").iter().filter_map(Json::as_text) {
+            let _ = write!(out, "\n    logged: {}", line.trim_end());
+        }
         // What follows from a failure repeats its text, within one attempt.
         let error = (entry.text("attempt"), entry.text("error"));
         if !error.1.is_empty() && error != said {
