@@ -28,6 +28,8 @@ struct Start {
     listen: String,
     /// No file of the process grows past this many KiB, as on a disk that is full.
     file_limit_kib: Option<u32>,
+    /// The data folder is a disk of its own, in memory, of so many MiB.
+    disk_mib: Option<u32>,
 }
 
 /// The binary under test: `KANAT_BIN`, or the one that was built beside the tests.
@@ -53,13 +55,29 @@ impl TestApp {
     /// A fresh service with these variables in its environment.
     pub async fn start_with(environment: &[(&str, &str)]) -> Self {
         let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Self::launch(Start { environment, listen: "127.0.0.1:0".to_owned(), file_limit_kib: None }).await
+        let listen = "127.0.0.1:0".to_owned();
+        Self::launch(Start { environment, listen, file_limit_kib: None, disk_mib: None }).await
+    }
+
+    /// A fresh service whose data folder is a disk of so many MiB, which only the service sees.
+    pub async fn start_on_a_disk_of(mib: u32) -> Self {
+        let listen = "127.0.0.1:0".to_owned();
+        Self::launch(Start { environment: Vec::new(), listen, file_limit_kib: None, disk_mib: Some(mib) }).await
+    }
+
+    /// Makes the disk of the running service so many MiB large.
+    pub async fn resize_the_disk(&self, mib: u32) {
+        let mut enter = Command::new("nsenter");
+        enter.args(["--preserve-credentials", "--user", "--mount", "--target", &self.pid().to_string(), "mount", "-o"]);
+        let resized = enter.arg(format!("remount,size={mib}m")).arg(self.data_dir()).status().await;
+        assert!(resized.expect("nsenter runs").success());
     }
 
     /// A fresh service that finds no room for a file of more than `file_limit_kib`, until [`Self::free_the_disk`].
     pub async fn start_on_a_small_disk(file_limit_kib: u32) -> Self {
         let listen = "127.0.0.1:0".to_owned();
-        Self::launch(Start { environment: Vec::new(), listen, file_limit_kib: Some(file_limit_kib) }).await
+        let file_limit_kib = Some(file_limit_kib);
+        Self::launch(Start { environment: Vec::new(), listen, file_limit_kib, disk_mib: None }).await
     }
 
     /// From now on the running service finds room again.
@@ -157,9 +175,18 @@ fn log(folder: &Path) -> String {
 /// The process, and where it listens; no place when it ended before.
 async fn launch(folder: &Path, start: &Start) -> Result<(Child, Option<String>)> {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log"))?;
-    let mut command = match start.file_limit_kib {
-        None => Command::new(binary()),
-        Some(kib) => {
+    let mut command = match (start.file_limit_kib, start.disk_mib) {
+        (None, None) => Command::new(binary()),
+        (None, Some(mib)) => {
+            let data = folder.join("data");
+            std::fs::create_dir(&data)?;
+            let mut unshare = Command::new("unshare");
+            unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+            let mounted = format!("mount -t tmpfs -o size={mib}m,mode=700 kanat \"$1\" && shift && exec \"$@\"");
+            unshare.args([&mounted, "sh"]).arg(data).arg(binary());
+            unshare
+        }
+        (Some(kib), _) => {
             // The shell counts in blocks of 512 bytes; without the signal a write past the limit is an error.
             let mut shell = Command::new("sh");
             let limited = format!("trap '' XFSZ; ulimit -S -f {}; exec \"$@\"", u64::from(kib) * 2);

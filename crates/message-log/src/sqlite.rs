@@ -23,6 +23,7 @@ mod poll;
 mod queue;
 mod quota;
 mod read;
+mod reserve;
 mod retain;
 mod row;
 mod schema;
@@ -59,9 +60,10 @@ use self::inbox::Inbox;
 use self::intake::Intake;
 use self::operation::{Effect, Work};
 use self::queue::{Queue, unexpected};
+use self::reserve::Reserve;
 use self::shared::Shared;
 use self::syncs::Syncs;
-use self::writer::Writer;
+use self::writer::{Room, Writer};
 use crate::lease::Known;
 use crate::tried::Row;
 use crate::{
@@ -93,14 +95,14 @@ impl SqliteLog {
     async fn start(path: &Path, options: Options, syncs: Syncs) -> Result<Self, Error> {
         let (file, write) = (path.to_owned(), options.clone());
         let opened = tokio::task::spawn_blocking(move || connect(&file, &write, syncs)).await;
-        let Opened { conn, checkpoints, mover, intake, files, last_seq } =
+        let Opened { conn, checkpoints, mover, intake, files, reserve, last_seq } =
             opened.map_err(|error| Error::Other(error.to_string()))??;
         let shared = Arc::new(Shared::new(last_seq));
         let reader = options.reading(path).await?;
         let inbox = Arc::new(Inbox::default());
-        let watch = Watch::new(files.clone());
+        let room = Room { watch: Watch::new(files.clone()), reserve };
         let writer =
-            Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, watch, options.durability);
+            Writer::new(checkpoints, Arc::clone(&inbox), Arc::clone(&shared), intake, room, options.durability);
         let tasks = TaskTracker::new();
         tasks.spawn_blocking(move || writer.run(conn));
         tasks.spawn_blocking(move || mover.run());
@@ -140,6 +142,7 @@ struct Opened {
     mover: Mover,
     intake: Intake,
     files: Files,
+    reserve: Reserve,
     last_seq: i64,
 }
 
@@ -150,7 +153,8 @@ fn connect(path: &Path, options: &Options, syncs: Syncs) -> Result<Opened, Error
     let last_seq = schema::last_seq(&conn)?;
     let (checkpoints, mover) = checkpoint::start(&conn, path, options, syncs)?;
     let files = Files::open(&[path.to_owned(), intake::beside(path), ahead_of(path)]);
-    Ok(Opened { conn, checkpoints, mover, intake, files, last_seq })
+    let reserve = Reserve::open(path);
+    Ok(Opened { conn, checkpoints, mover, intake, files, reserve, last_seq })
 }
 
 /// The write-ahead log of a file.

@@ -3,6 +3,7 @@
 
 pub mod metrics;
 pub mod spans;
+mod throttle;
 
 use std::io::IsTerminal;
 
@@ -10,6 +11,7 @@ use kanat_model::nearest;
 use tracing_subscriber::EnvFilter;
 
 pub use metrics::metrics;
+pub use throttle::Throttle;
 
 /// Levels of a filter, from nothing to everything.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];

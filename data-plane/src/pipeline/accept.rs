@@ -8,7 +8,6 @@ use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Trigger;
 use kanat_telemetry::metrics::{Outcome, metrics};
-use tokio::time::Instant;
 
 use super::job::{Job, Reply};
 use super::lane::{From, Slot};
@@ -113,7 +112,7 @@ impl Pipeline {
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|error| {
             metrics().append_failures.inc();
-            self.taking.refused(error, Instant::now());
+            self.taking.refused(error);
         })?;
         self.taking.took();
         counts.count(if matches!(appended, Appended::Duplicate(_)) { Outcome::Duplicate } else { Outcome::Accepted });

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use kanat_message_log::{Error, Settled};
 use kanat_model::id::MessageId;
-use kanat_telemetry::metrics;
+use kanat_telemetry::{Throttle, metrics};
 
 /// Waits between tries: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Tries that failed: a full disk fails thousands of them a minute.
+static UNWRITTEN: Throttle = Throttle::new();
 
 /// Ends when the write is durable, or when the log says that the message belongs to another.
 pub(crate) async fn persist<F>(message: &MessageId, write: impl Fn() -> F) -> Settled
@@ -25,7 +28,9 @@ where
             }
             Err(error) => {
                 metrics().settle_failures.inc();
-                tracing::warn!(%error, message.id = %message, "an outcome cannot be written yet");
+                if let Some(count) = UNWRITTEN.count() {
+                    tracing::warn!(%error, message.id = %message, count, "an outcome cannot be written yet");
+                }
             }
         }
         tokio::time::sleep(pause).await;

@@ -5,14 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kanat_message_log::{Error, MessageLog};
+use kanat_telemetry::Throttle;
 use tokio::time::{Instant, timeout};
 
 /// Between two probes.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
 /// A probe that is not answered within this time has failed.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Between two lines of the log about messages that were refused.
-const LINE_PAUSE: Duration = Duration::from_secs(60);
 
 /// What is known of the log's readiness to take messages.
 #[derive(Default)]
@@ -20,15 +19,13 @@ pub(super) struct Taking {
     /// The last message was refused.
     refuses: AtomicBool,
     state: Mutex<State>,
+    lines: Throttle,
 }
 
 #[derive(Default)]
 struct State {
     reason: String,
     probed: Option<Instant>,
-    told: Option<Instant>,
-    /// Number of messages that were refused since the last line of the log.
-    untold: u64,
 }
 
 impl Taking {
@@ -40,16 +37,12 @@ impl Taking {
     }
 
     /// The log refused a message. A full queue says nothing of the log itself.
-    pub fn refused(&self, error: &Error, now: Instant) {
-        let mut state = self.state();
+    pub fn refused(&self, error: &Error) {
         if !matches!(error, Error::Full) {
-            state.reason = told(error);
+            self.state().reason = told(error);
             self.refuses.store(true, Ordering::Release);
         }
-        state.untold += 1;
-        if state.told.is_none_or(|told| now.saturating_duration_since(told) >= LINE_PAUSE) {
-            let count = std::mem::take(&mut state.untold);
-            state.told = Some(now);
+        if let Some(count) = self.lines.count() {
             tracing::warn!(%error, count, "messages were not accepted: the message log cannot store them");
         }
     }

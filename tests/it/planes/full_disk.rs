@@ -96,3 +96,45 @@ async fn a_service_starts_on_a_full_disk_reads_and_goes_on_once_there_is_room() 
         app.api.message_becomes(id, "delivered").await;
     }
 }
+
+/// The service's own files and its reserve, and some MiB of messages.
+const DISK_MIB: u32 = 32;
+
+#[tokio::test]
+async fn what_became_of_accepted_messages_is_written_on_a_full_disk_and_room_is_taken_up_without_a_restart() {
+    let app = TestApp::start_on_a_disk_of(DISK_MIB).await;
+    let target = FakeTarget::scripted(|_, _| Reply::Late(200)).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = passthrough("filling") + "mapping: { n: source.n }\n";
+    let (flow, url) = app.api.deployed(&yaml).await;
+    let payload = |n: usize| json!({ "n": n, "filling": "x".repeat(20_000) });
+    let mut acked = Vec::new();
+    let refused = loop {
+        let answer = app.api.without_key().post(&url, &payload(acked.len())).await;
+        match answer.status {
+            202 => acked.push(answer.json()["messageId"].as_str().unwrap().to_owned()),
+            _ => break answer,
+        }
+        assert!(acked.len() < 10 * ATTEMPTS, "the disk is never full");
+    };
+    refused.expect_error(503, "UNAVAILABLE");
+    assert!(app.log().contains("the reserve is given"), "{}", app.log());
+    target.release();
+    until("all of them are delivered", || async {
+        let found = app.api.get(&format!("/api/v1/messages?flowId={flow}&status=delivered&limit=1")).await.json();
+        (found["pagination"]["total"] == acked.len()).then_some(())
+    })
+    .await;
+    assert_eq!(target.received().len(), acked.len(), "each once");
+    app.api.without_key().post(&url, &payload(0)).await.expect_error(503, "UNAVAILABLE");
+    app.api.without_key().get("/ready").await.expect(503);
+
+    app.resize_the_disk(2 * DISK_MIB).await;
+    until("the service is ready again", || async {
+        (app.api.without_key().get("/ready").await.status == 200).then_some(())
+    })
+    .await;
+    let later = app.api.webhook(&url, &payload(0)).await;
+    app.api.message_becomes(&later, "delivered").await;
+    assert!(app.log().contains("the reserve is kept"), "{}", app.log());
+}

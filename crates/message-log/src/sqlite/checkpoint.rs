@@ -34,6 +34,7 @@ pub(super) struct Checkpoints {
     syncs: Syncs,
     /// In the write-ahead log before they are moved.
     pages: i32,
+    page_bytes: u64,
     /// So many syncs had failed when the write-ahead log last began again for it.
     mended: Cell<u64>,
 }
@@ -69,7 +70,8 @@ pub(super) fn start(
     let (sender, wanted) = sync_channel(1);
     let (moved, moving) = (Arc::new(AtomicBool::new(false)), Arc::new(Moving::default()));
     let mover = Mover { conn, wanted, moved: Arc::clone(&moved), moving: Arc::clone(&moving), syncs: syncs.clone() };
-    Ok((Checkpoints { wanted: sender, moved, moving, pages, syncs, mended: Cell::default() }, mover))
+    let page_bytes = u64::try_from(page_bytes).unwrap_or_default();
+    Ok((Checkpoints { wanted: sender, moved, moving, pages, page_bytes, syncs, mended: Cell::default() }, mover))
 }
 
 impl Checkpoints {
@@ -101,6 +103,11 @@ impl Checkpoints {
     pub fn saw<T>(&self, commit: impl FnOnce() -> T) -> (T, bool) {
         WROTE.set(false);
         (commit(), WROTE.get())
+    }
+
+    /// Returns the length of the write-ahead log after the last commit, on the thread that writes.
+    pub fn length_bytes(&self) -> u64 {
+        u64::try_from(LENGTH_PAGES.get()).unwrap_or_default().saturating_mul(self.page_bytes)
     }
 
     /// After a commit, on the thread that writes.

@@ -120,6 +120,11 @@ impl Watch {
         refusal
     }
 
+    /// Returns what to tell whose messages are refused because the disk is full.
+    pub fn disk_is_full(&self) -> Error {
+        Error::Disk(format!("the disk of {} is full", self.files.folder().display()))
+    }
+
     /// Errors when what was written before this would not be found again.
     pub fn check(&self) -> Result<(), Error> {
         let now = Instant::now();

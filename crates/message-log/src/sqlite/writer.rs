@@ -14,6 +14,7 @@ use super::intake::{Done, Intake, TakenIn};
 use super::maintenance;
 use super::operation::{Answer, Effect, Operation, Reply, Work};
 use super::options::Durability;
+use super::reserve::Reserve;
 use super::shared::Shared;
 use super::statements::Statements;
 use super::transaction::{self, Commit};
@@ -24,17 +25,29 @@ const BATCH: usize = 1_024;
 /// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one is taken whole.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
+/// Length of the write-ahead log at which it is emptied while the reserve is given.
+const LOG_BYTES_ON_A_FULL_DISK: u64 = 1 << 20;
+
 pub(super) struct Writer {
     checkpoints: Checkpoints,
     inbox: Arc<Inbox>,
     shared: Arc<Shared>,
     intake: Intake,
     watch: Watch,
+    reserve: Reserve,
+    /// The write-ahead log was emptied for want of room, and nothing was written since.
+    is_emptied: bool,
     /// Who reads, and waits for the tables to have what was taken in.
     readers: Vec<Operation>,
     last_seq: i64,
     /// What a commit is worth that somebody waits for.
     answered: Commit,
+}
+
+/// What tells of the disk.
+pub(super) struct Room {
+    pub watch: Watch,
+    pub reserve: Reserve,
 }
 
 /// Operations of one transaction.
@@ -58,7 +71,7 @@ impl Writer {
         inbox: Arc<Inbox>,
         shared: Arc<Shared>,
         intake: Intake,
-        watch: Watch,
+        Room { watch, reserve }: Room,
         durability: Durability,
     ) -> Self {
         let last_seq = shared.last_event().max(intake.unfolded().last_seq());
@@ -69,7 +82,18 @@ impl Writer {
             Durability::Full => Commit::OnDisk,
             Durability::RelaxedMayLoseAckedMessages => Commit::Soon,
         };
-        Self { checkpoints, inbox, shared, intake, watch, readers: Vec::new(), last_seq, answered }
+        Self {
+            checkpoints,
+            inbox,
+            shared,
+            intake,
+            watch,
+            reserve,
+            is_emptied: false,
+            readers: Vec::new(),
+            last_seq,
+            answered,
+        }
     }
 
     /// Writes until the inbox is closed and empty, on the thread that calls it; then closes the file. Profiles find the thread
@@ -112,10 +136,50 @@ impl Writer {
         let (readers, operations): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|operation| matches!(operation.work, Work::Fold));
         self.readers.extend(readers);
+        let operations = self.let_in(operations);
         if !operations.is_empty() {
             self.write_down(statements, operations);
         }
         self.answer_readers(statements);
+    }
+
+    /// Refuses what brings messages while the reserve is given to what became of others.
+    fn let_in(&self, operations: Vec<Operation>) -> Vec<Operation> {
+        if self.reserve.lets_in() {
+            return operations;
+        }
+        let brings = |operation: &Operation| operation.work.brings_messages() || matches!(operation.work, Work::Probe);
+        let (refused, rest): (Vec<_>, Vec<_>) = operations.into_iter().partition(brings);
+        self.refuse(refused, &self.watch.disk_is_full());
+        rest
+    }
+
+    /// Makes room on a full disk: the write-ahead log goes into its file, or the reserve is given. Returns whether it is worth
+    /// another try.
+    fn makes_room(&mut self, statements: &Statements<'_>, error: &rusqlite::Error) -> bool {
+        if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DiskFull) || !self.reserve.is_disk_full() {
+            return false;
+        }
+        let was_emptied = std::mem::replace(&mut self.is_emptied, true);
+        if !was_emptied && self.empties_log(statements) {
+            return true;
+        }
+        let is_given = self.reserve.give();
+        if is_given {
+            self.empties_log(statements);
+        }
+        is_given
+    }
+
+    /// Moves the write-ahead log into its file, and returns whether the disk has room then. Nobody is waited for.
+    fn empties_log(&self, statements: &Statements<'_>) -> bool {
+        let conn = statements.conn();
+        let emptied = conn.busy_timeout(Duration::ZERO).and_then(|()| self.checkpoints.truncate(conn).map(|_| ()));
+        if let Err(error) = emptied {
+            self.checkpoints.syncs().note(&error);
+            return false;
+        }
+        !self.reserve.is_disk_full()
     }
 
     /// Refuses all but the end, since nobody would find again what is written.
@@ -206,7 +270,14 @@ impl Writer {
         // What no journal has is on disk when the tables have it.
         let is_in_journal = self.intake.has_journal() && self.watch.check().is_ok();
         let commit = if is_in_journal { commit } else { self.answered };
-        match self.transaction(statements, &Batch { operations: Vec::new(), folds: true }, commit) {
+        let nothing_else = Batch { operations: Vec::new(), folds: true };
+        let mut put = self.transaction(statements, &nothing_else, commit);
+        while let Err(error) = &put
+            && self.makes_room(statements, error)
+        {
+            put = self.transaction(statements, &nothing_else, commit);
+        }
+        match put {
             Ok(Written { wrote, .. }) => {
                 self.committed(statements, &[], &[], commit, wrote);
                 true
@@ -239,20 +310,21 @@ impl Writer {
             self.committed(statements, &operations, &effects, self.answered, wrote);
         } else {
             self.shared.committed_aside(&effects);
-            self.checkpoints.committed(statements.conn());
+            self.moves_on(statements);
         }
         for (operation, effect) in operations.into_iter().zip(effects) {
             self.answer(operation, Ok(effect));
         }
     }
 
-    fn transaction(&self, statements: &Statements<'_>, batch: &Batch, commit: Commit) -> rusqlite::Result<Written> {
+    fn transaction(&mut self, statements: &Statements<'_>, batch: &Batch, commit: Commit) -> rusqlite::Result<Written> {
         statements.conn().busy_timeout(self.intake.lock_patience())?;
         self.checkpoints.mend(statements.conn())?;
         let unfolded = batch.folds.then(|| self.intake.unfolded());
         let run = || transaction::run(statements, unfolded, &batch.operations, self.last_seq, commit);
         let ((result, last_seq), wrote) = self.checkpoints.saw(run);
         let effects = result.inspect_err(|error| self.checkpoints.syncs().note(error))?;
+        self.is_emptied = false;
         Ok(Written { effects, last_seq, wrote })
     }
 
@@ -267,13 +339,29 @@ impl Writer {
         let leaves_something = self.intake.unfolded().leaves_something();
         self.intake.folded(commit, wrote);
         self.shared.committed(self.last_seq, operations, effects, leaves_something);
-        self.checkpoints.committed(statements.conn());
+        self.moves_on(statements);
+    }
+
+    /// After a commit, moves what the write-ahead log holds when there is enough of it. On a full disk that is soon: what is in the
+    /// write-ahead log takes many times the room that it takes in the file.
+    fn moves_on(&self, statements: &Statements<'_>) {
+        if self.reserve.is_given() && self.checkpoints.length_bytes() >= LOG_BYTES_ON_A_FULL_DISK {
+            self.empties_log(statements);
+        } else {
+            self.checkpoints.committed(statements.conn());
+        }
     }
 
     /// After a transaction that has been rolled back: refuses what cannot be done, and puts the rest in `pending`.
     fn failed(&mut self, statements: &Statements<'_>, batch: Batch, error: rusqlite::Error, pending: &mut Vec<Batch>) {
         let Batch { operations, folds } = batch;
         match Kind::of(&error) {
+            Kind::NoRoom if self.makes_room(statements, &error) => {
+                let operations = self.let_in(operations);
+                if !operations.is_empty() {
+                    pending.push(Batch { operations, folds });
+                }
+            }
             Kind::NoRoom => {
                 let refusal = self.watch.not_written(&error, operations.len());
                 let (appends, rest): (Vec<_>, Vec<_>) =
