@@ -81,15 +81,14 @@ async fn listen(hub: &Arc<Hub>) -> Infallible {
 async fn hear(hub: &Arc<Hub>, mut listener: Listener) {
     loop {
         match listener.next().await {
-            Ok(Some(Announcement::Published { environment_id, generation, urgent: true })) => {
+            Ok(Announcement::Published { environment_id, generation, urgent: true }) => {
                 hub.changed_now(&environment_id, generation);
             }
-            Ok(Some(Announcement::Published { environment_id, generation, urgent: false })) => {
+            Ok(Announcement::Published { environment_id, generation, urgent: false }) => {
                 hub.changed(&environment_id, generation);
             }
-            Ok(Some(Announcement::Drain { node_id, within })) => hub.nodes.drain(&node_id, within),
-            // What was missed meanwhile, the next look finds.
-            Ok(None) => {}
+            Ok(Announcement::Drain { node_id, within }) => hub.nodes.drain(&node_id, within),
+            // What is missed meanwhile, the next look finds.
             Err(error) => {
                 tracing::warn!(%error, "announcements of other control planes are not heard for a while");
                 return;

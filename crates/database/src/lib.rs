@@ -1,28 +1,29 @@
-//! What the configuration store and the message log have in common of their databases: connections that are given up when
-//! they fall silent. No statements: those are theirs.
+//! What the configuration store and the message log have in common of their databases: the servers that a database may be
+//! found on, connections to the one that takes writes, and how long their answers are waited for. No statements about rows: those are
+//! theirs.
 
 #![warn(missing_docs)]
 
+mod address;
+mod listener;
+mod patience;
 pub mod pool;
+mod servers;
 
 use std::io;
-use std::time::Duration;
 
+pub use address::{AddressError, Addresses};
+pub use listener::Listener;
+pub use patience::Patience;
 pub use pool::Pool;
-use tokio::time::timeout;
-
-/// The outcome of `call`, or that it took longer than it may.
-///
-/// # Errors
-/// Those of `call`; [`silent`] when it has none within `patience`.
-pub async fn answered<T>(
-    patience: Duration,
-    call: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    timeout(patience, call).await.unwrap_or_else(|_| Err(silent()))
-}
+pub use servers::{Primary, Servers, Session};
 
 /// A database that does not answer.
 pub fn silent() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the database does not answer"))
+}
+
+/// A database that is on another server now.
+pub fn moved() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::ConnectionAborted, "the database is at another server now"))
 }

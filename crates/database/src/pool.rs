@@ -1,4 +1,5 @@
-//! Connections for many callers, in a pool that is left for a new one when it has answered nobody for too long.
+//! Connections for many callers, in a pool that is left for a new one when another server is the primary, and when it has answered
+//! nobody for too long.
 //!
 //! The driver asks a connection that comes back whether it still answers, and waits for that without an end: one that falls
 //! silent just then keeps its place until the kernel gives it up. When all places are such, only another pool helps.
@@ -9,8 +10,11 @@ use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolOptions;
 use sqlx::{Connection, Database, Executor};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
-use crate::answered;
+use crate::servers::{ADMIT, Primary};
+use crate::{Servers, silent};
 
 /// A connection that was in use goes back when it has answered within that time and no transaction of it is left open;
 /// otherwise it ends.
@@ -21,11 +25,19 @@ pub type Connect<DB> = <<DB as Database>::Connection as Connection>::Options;
 
 /// A cheap handle.
 pub struct Pool<DB: Database> {
-    current: Arc<Mutex<sqlx::Pool<DB>>>,
+    current: Arc<Mutex<Current<DB>>>,
     options: PoolOptions<DB>,
-    connect: Connect<DB>,
+    /// How each server of the list is connected to.
+    connects: Arc<[Connect<DB>]>,
+    primary: watch::Receiver<Option<Primary>>,
     settings: Settings,
     unanswered: Unanswered,
+}
+
+/// The connections that are in use, and the server that they are made to.
+struct Current<DB: Database> {
+    pool: sqlx::Pool<DB>,
+    primary: Option<Primary>,
 }
 
 /// What a pool is told.
@@ -51,62 +63,102 @@ impl<DB: Database> Pool<DB>
 where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
 {
-    /// Of connections made by `connect`, when they are asked for.
+    /// Creates a pool for a database that is always in the same place.
     pub fn new(connect: Connect<DB>, settings: Settings) -> Self {
+        let (_, primary) = watch::channel(None);
+        Self::with(Arc::new([connect]), primary, None, settings)
+    }
+
+    /// Creates a pool of connections to the primary of `servers`; `connects` has the way to each of them, in the order of the list. A
+    /// server that takes no writes is refused before [`Settings::setup`].
+    pub fn at(servers: &Servers, connects: impl IntoIterator<Item = Connect<DB>>, settings: Settings) -> Self {
+        Self::with(connects.into_iter().collect(), servers.changes(), Some(ADMIT), settings)
+    }
+
+    fn with(
+        connects: Arc<[Connect<DB>]>,
+        primary: watch::Receiver<Option<Primary>>,
+        admit: Option<&'static str>,
+        settings: Settings,
+    ) -> Self {
         let unanswered = Unanswered::default();
-        let [connected, acquired, released] = [(); 3].map(|()| unanswered.clone());
-        let release_within = settings.patience.map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
-        let options = PoolOptions::<DB>::new()
-            .max_connections(settings.connections.max(1))
-            .acquire_timeout(settings.acquire_within)
-            // The driver asks one that comes back; one that cannot fall silent in the pool is not asked again.
-            .test_before_acquire(settings.patience.is_some())
-            .after_connect(move |connection, _| {
-                let connected = connected.clone();
-                Box::pin(async move {
-                    for statement in settings.setup {
-                        (&mut *connection).execute(*statement).await?;
-                    }
-                    connected.ends();
-                    Ok(())
-                })
-            })
-            .before_acquire(move |_, _| {
-                acquired.ends();
-                Box::pin(async { Ok(true) })
-            })
-            .after_release(move |connection, _| {
-                let released = released.clone();
-                Box::pin(async move {
-                    // Also waits for the end of a transaction that is being undone.
-                    answered(release_within, connection.ping()).await?;
-                    released.ends();
-                    // The driver counts a transaction as open when its end failed, and the database may have undone it by
-                    // itself: no transaction could begin on this connection any more.
-                    Ok(!connection.is_in_transaction())
-                })
-            });
-        let current = options.clone().connect_lazy_with(connect.clone());
-        Self { current: Arc::new(Mutex::new(current)), options, connect, settings, unanswered }
+        let options = options(admit, settings, &unanswered);
+        let place = *primary.borrow();
+        let pool = options.clone().connect_lazy_with(way(&connects, place));
+        let current = Arc::new(Mutex::new(Current { pool, primary: place }));
+        Self { current, options, connects, primary, settings, unanswered }
     }
 
     /// For a call that begins now.
     pub fn current(&self) -> sqlx::Pool<DB> {
         let mut current = lock(&self.current);
         let Settings { of, patience, .. } = self.settings;
+        let primary = *self.primary.borrow();
         let is_of_no_use = patience.is_some_and(|patience| self.unanswered.for_longer_than(patience, Instant::now()));
-        if is_of_no_use && !current.is_closed() {
-            tracing::warn!("no connection of {of} answers any more: they are left, and new ones made");
-            *current = self.options.clone().connect_lazy_with(self.connect.clone());
+        if current.pool.is_closed() {
+            return current.pool.clone();
         }
-        current.clone()
+        if current.primary != primary {
+            // Callers that wait for a connection are told at once; what is in use ends when it comes back.
+            drop(current.pool.close());
+        } else if is_of_no_use {
+            tracing::warn!("no connection of {of} answers any more: they are left, and new ones made");
+        } else {
+            return current.pool.clone();
+        }
+        let pool = self.options.clone().connect_lazy_with(way(&self.connects, primary));
+        *current = Current { pool: pool.clone(), primary };
+        pool
     }
 
     /// Ends the connections, once they are idle.
     pub async fn close(&self) {
-        let current = lock(&self.current).clone();
+        let current = lock(&self.current).pool.clone();
         current.close().await;
     }
+}
+
+/// Returns how the primary is connected to.
+fn way<C: Clone>(connects: &[C], primary: Option<Primary>) -> C {
+    connects[primary.map_or(0, |primary| primary.place)].clone()
+}
+
+fn options<DB: Database>(admit: Option<&'static str>, settings: Settings, unanswered: &Unanswered) -> PoolOptions<DB>
+where
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+{
+    let [connected, acquired, released] = [(); 3].map(|()| unanswered.clone());
+    let release_within = settings.patience.map_or(RELEASE_WITHIN, |patience| patience.min(RELEASE_WITHIN));
+    PoolOptions::<DB>::new()
+        .max_connections(settings.connections.max(1))
+        .acquire_timeout(settings.acquire_within)
+        // The driver asks one that comes back; one that cannot fall silent in the pool is not asked again.
+        .test_before_acquire(settings.patience.is_some())
+        .after_connect(move |connection, _| {
+            let connected = connected.clone();
+            Box::pin(async move {
+                for statement in admit.iter().chain(settings.setup) {
+                    (&mut *connection).execute(*statement).await?;
+                }
+                connected.ends();
+                Ok(())
+            })
+        })
+        .before_acquire(move |_, _| {
+            acquired.ends();
+            Box::pin(async { Ok(true) })
+        })
+        .after_release(move |connection, _| {
+            let released = released.clone();
+            Box::pin(async move {
+                // Also waits for the end of a transaction that is being undone.
+                timeout(release_within, connection.ping()).await.unwrap_or_else(|_| Err(silent()))?;
+                released.ends();
+                // The driver counts a transaction as open when its end failed, and the database may have undone it by
+                // itself: no transaction could begin on this connection any more.
+                Ok(!connection.is_in_transaction())
+            })
+        })
 }
 
 impl Unanswered {
@@ -129,7 +181,8 @@ impl<DB: Database> Clone for Pool<DB> {
         Self {
             current: Arc::clone(&self.current),
             options: self.options.clone(),
-            connect: self.connect.clone(),
+            connects: Arc::clone(&self.connects),
+            primary: self.primary.clone(),
             settings: self.settings,
             unanswered: self.unanswered.clone(),
         }

@@ -49,6 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kanat_database::Session;
 use kanat_model::Timestamp;
 use kanat_model::id::{BootId, ConsumerKeyId, EpochId, FlowId, MessageId, NodeId};
 use kanat_model::message::Failure;
@@ -98,17 +99,18 @@ pub struct PostgresLog {
 }
 
 impl PostgresLog {
-    /// Opens the log at a `postgres://` address. Its schema is made when it is missing, and brought up to this build's
-    /// when it is older.
+    /// Opens the log at a `postgres://` address, or at that one of several, with commas between, that takes writes. Its schema is made
+    /// when it is missing, and brought up to this build's when it is older.
     ///
     /// Errors when a newer build wrote it, or when it cannot be reached.
     pub async fn open(address: &str, options: Options) -> Result<Self, Error> {
         let connecting = Connecting::new(address, &options)?;
         let space = connecting.space;
-        let mut conn = writer::connect(&connecting).await.map_err(outward)?;
-        schema::migrate(&mut conn, &connecting).await?;
-        schema::check_locks(&mut conn).await.map_err(outward)?;
-        let today = day::prepare(&mut conn, space).await.map_err(outward)?;
+        let mut session = connecting.session().await.map_err(outward)?;
+        let conn = &mut session.connection;
+        schema::migrate(conn, &connecting).await?;
+        schema::check_locks(conn).await.map_err(outward)?;
+        let today = day::prepare(conn, space).await.map_err(outward)?;
 
         let (readers, workers) = (connecting.calls(options.readers), connecting.calls(options.workers));
         let shared = Arc::new(Shared::new());
@@ -123,11 +125,11 @@ impl PostgresLog {
         let tasks = TaskTracker::new();
         tasks.spawn(doubt::run(doubtful, workers.clone(), Arc::clone(&context)));
         tasks.spawn(upkeep::give_back(to_give_back, queue.clone(), closing()));
-        tasks.spawn(upkeep::prepare_days(workers.clone(), space, today, closing()));
-        tasks.spawn(line.clone().tell(workers.clone(), Arc::clone(&shared), closing()));
+        tasks.spawn(upkeep::prepare_days(workers.clone(), context.connecting.clone(), today, closing()));
+        tasks.spawn(line.clone().tell(workers.clone(), context.connecting.clone(), Arc::clone(&shared), closing()));
         tasks.spawn(line.hear(context.connecting.clone(), Arc::clone(&shared), closing()));
         tasks.spawn(news::look_again(shared, closing()));
-        write(&tasks, ends, &context, options.writers, conn);
+        write(&tasks, ends, &context, options.writers, session);
         tasks.close();
         let end = context.closing.clone().drop_guard();
         Ok(Self { queue, readers, workers, context, tasks, _end: end })
@@ -146,14 +148,16 @@ impl PostgresLog {
         self.context.connecting.space
     }
 
-    /// What the database says, when it says it in time: a connection may fall silent without an end that anybody hears of.
+    /// What the database says, when it says it in time: a connection may fall silent without an end that anybody hears of, and the
+    /// database may go on at another server.
     async fn ask<T, E>(
         &self,
         call: impl Future<Output = Result<T, E>>,
         outward_of: impl FnOnce(E) -> Error,
     ) -> Result<T, Error> {
-        let answered = timeout(self.context.connecting.patience, call).await;
-        answered.map_or_else(|_| Err(outward(silent())), |result| result.map_err(outward_of))
+        let patience = self.context.connecting.patience();
+        let answered = patience.answered(async { Ok(call.await) }).await;
+        answered.map_or_else(|error| Err(outward(error)), |result| result.map_err(outward_of))
     }
 
     async fn settled(&self, work: Work) -> Result<Settled, Error> {
@@ -165,7 +169,7 @@ impl PostgresLog {
 }
 
 /// Starts the writers; the first of them takes over a connection.
-fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, conn: sqlx::PgConnection) {
+fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, session: Session) {
     let Ends { keyed, free, bytes } = ends;
     let writer = |way: &Arc<Way>, connection| Writer {
         way: Arc::clone(way),
@@ -174,7 +178,7 @@ fn write(tasks: &TaskTracker, ends: Ends, context: &Arc<Context>, writers: u32, 
         connection,
     };
     let free = Way::new(free, context.closing.clone());
-    tasks.spawn(writer(&free, Connector::new(conn)).run());
+    tasks.spawn(writer(&free, Connector::new(session)).run());
     for _ in 1..writers.max(1) {
         tasks.spawn(writer(&free, Connector::default()).run());
     }

@@ -4,15 +4,10 @@
 
 use std::time::Duration;
 
+use kanat_database::Servers;
 use kanat_model::id::{EnvironmentId, NodeId};
-use sqlx::postgres::PgListener;
-use tokio::time::timeout;
 
-use crate::{Db, Error, db};
-
-/// A line on which nothing was heard for so long is asked whether it is still one, and has so long to answer.
-const SILENCE: Duration = Duration::from_secs(20);
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+use crate::{Db, Error};
 
 const CHANNEL: &str = "kanat_announcements";
 
@@ -37,27 +32,23 @@ pub async fn announce(db: &mut Db, announcement: &Announcement) -> Result<(), Er
 
 /// Hears what is announced.
 pub struct Listener {
-    inner: PgListener,
+    inner: kanat_database::Listener,
 }
 
 impl Listener {
-    pub(crate) async fn open(url: &str) -> Result<Self, Error> {
-        let mut inner = PgListener::connect(url).await?;
-        inner.listen(CHANNEL).await?;
-        Ok(Self { inner })
+    pub(crate) async fn open(servers: &Servers) -> Result<Self, Error> {
+        Ok(Self { inner: kanat_database::Listener::connect(servers, CHANNEL).await? })
     }
 
-    /// The next announcement; `None` when the connection was lost, and with it perhaps some. The next call connects again.
-    pub async fn next(&mut self) -> Result<Option<Announcement>, Error> {
+    /// Returns the next announcement.
+    ///
+    /// # Errors
+    /// The connection was lost, and with it perhaps some announcements: open another one.
+    pub async fn next(&mut self) -> Result<Announcement, Error> {
         loop {
-            let Ok(heard) = timeout(SILENCE, self.inner.try_recv()).await else {
-                db::answered(ANSWER_WITHIN, sqlx::query("SELECT 1").execute(&mut self.inner)).await?;
-                continue;
-            };
-            let Some(heard) = heard? else { return Ok(None) };
             // Another build may say more than this one knows.
-            if let Some(announcement) = Announcement::parse(heard.payload()) {
-                return Ok(Some(announcement));
+            if let Some(announcement) = Announcement::parse(&self.inner.next().await?) {
+                return Ok(announcement);
             }
         }
     }

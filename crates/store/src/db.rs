@@ -1,11 +1,10 @@
 //! What every function of this crate runs its statements on.
 
 use std::fmt;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
-pub(crate) use kanat_database::answered;
+use kanat_database::Patience;
 use sqlx::any::{AnyQueryResult, AnyRow, AnyStatement, AnyTypeInfo};
 use sqlx::{Any, Either, Execute, Executor, SqlStr, Transaction};
 
@@ -18,11 +17,11 @@ use crate::dialect::Dialect;
 /// it. So each answer is waited for as long as the store's patience lasts, and then fails as one of a lost connection does.
 pub struct Db {
     tx: Transaction<'static, Any>,
-    patience: Duration,
+    patience: Patience,
 }
 
 impl Db {
-    pub(crate) fn new(tx: Transaction<'static, Any>, patience: Duration) -> Self {
+    pub(crate) fn new(tx: Transaction<'static, Any>, patience: Patience) -> Self {
         Self { tx, patience }
     }
 
@@ -37,7 +36,7 @@ impl Db {
 
     /// Returns once the changes are durable.
     pub(crate) async fn commit(self) -> Result<(), Error> {
-        Ok(answered(self.patience, self.tx.commit()).await?)
+        Ok(self.patience.answered(self.tx.commit()).await?)
     }
 }
 
@@ -55,10 +54,11 @@ impl<'c> Executor<'c> for &'c mut Db {
         'c: 'e,
         E: 'q + Execute<'q, Any>,
     {
-        let patience = self.patience;
-        let rows = self.tx.fetch_many(query);
+        let Db { tx, patience } = self;
+        let patience = &*patience;
+        let rows = tx.fetch_many(query);
         let next = move |mut rows: BoxStream<'e, _>| async move {
-            Ok(answered(patience, rows.try_next()).await?.map(|row| (row, rows)))
+            Ok(patience.answered(rows.try_next()).await?.map(|row| (row, rows)))
         };
         try_unfold(rows, next).boxed()
     }
@@ -68,7 +68,7 @@ impl<'c> Executor<'c> for &'c mut Db {
         'c: 'e,
         E: 'q + Execute<'q, Any>,
     {
-        Box::pin(answered(self.patience, self.tx.fetch_optional(query)))
+        Box::pin(self.patience.answered(self.tx.fetch_optional(query)))
     }
 
     fn prepare_with<'e>(
@@ -79,6 +79,6 @@ impl<'c> Executor<'c> for &'c mut Db {
     where
         'c: 'e,
     {
-        Box::pin(answered(self.patience, self.tx.prepare_with(sql, parameters)))
+        Box::pin(self.patience.answered(self.tx.prepare_with(sql, parameters)))
     }
 }

@@ -13,6 +13,8 @@ pub enum Error {
     Newer { found: i64, known: i64 },
     #[error("{0:?} is no database address: give sqlite:<path> or postgres://...")]
     Address(String),
+    #[error("{0}")]
+    Addresses(#[from] kanat_database::AddressError),
     #[error("column {column:?} holds {value:?}, which means nothing to this build")]
     Corrupt { column: &'static str, value: String },
     /// A search text is longer than one may be.
@@ -36,15 +38,16 @@ impl Error {
         match self {
             Self::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
             // SQLite: BUSY, LOCKED, IOERR, FULL, CANTOPEN, with their extended codes in the upper bytes.
-            // PostgreSQL: serialization failures, deadlocks, connection trouble, no resources, shutdown.
+            // PostgreSQL: serialization failures, deadlocks, connection trouble, no resources, shutdown, a standby.
             Self::Database(sqlx::Error::Database(cause)) => cause.code().is_some_and(|code| {
                 code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13 | 14) && code < 10_000)
-                    || ["40", "08", "53", "57"].iter().any(|class| code.len() == 5 && code.starts_with(class))
+                    || ["40", "08", "53", "57", "25006"].iter().any(|class| code.len() == 5 && code.starts_with(class))
             }),
             Self::Taken { .. }
             | Self::Changed { .. }
             | Self::Newer { .. }
             | Self::Address(_)
+            | Self::Addresses(_)
             | Self::Corrupt { .. }
             | Self::Search(_)
             | Self::Database(_) => false,
@@ -59,7 +62,11 @@ impl From<Error> for kanat_model::Error {
             Error::Search(refusal) => refusal.clone(),
             Error::Taken { kind, name } => Self::already_exists(kind, name),
             Error::Changed { .. } => Self::new(kanat_model::Code::Aborted, error.to_string()),
-            Error::Newer { .. } | Error::Address(_) | Error::Corrupt { .. } | Error::Database(_) => {
+            Error::Newer { .. }
+            | Error::Address(_)
+            | Error::Addresses(_)
+            | Error::Corrupt { .. }
+            | Error::Database(_) => {
                 tracing::error!(error = %error, "the configuration store failed");
                 if error.may_pass() {
                     Self::unavailable("the configuration store is not available")

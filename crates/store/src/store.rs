@@ -5,8 +5,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use kanat_database::{Pool, pool};
-use kanat_model::Secret;
+use kanat_database::{Addresses, Patience, Pool, Servers, pool};
 use sqlx::Any;
 use sqlx::any::AnyConnectOptions;
 use tokio::sync::{Semaphore, watch};
@@ -23,7 +22,8 @@ const ACQUIRE_WITHIN: Duration = Duration::from_secs(10);
 pub struct Store {
     pool: Pool<Any>,
     dialect: Dialect,
-    url: Secret<String>,
+    /// Those of PostgreSQL.
+    servers: Option<Servers>,
     patience: Duration,
     /// SQLite has one writer; queueing here is fair, its own lock is not.
     writers: Option<Writers>,
@@ -53,8 +53,8 @@ impl Default for Options {
 }
 
 impl Store {
-    /// Opens `sqlite:<path>` (made when missing) or `postgres://...`, and brings the schema up to date. Errors when the
-    /// schema is newer than this build.
+    /// Opens `sqlite:<path>` (made when missing), `postgres://...`, or that one of several such addresses, with commas between, that takes
+    /// writes. Brings the schema up to date. Errors when the schema is newer than this build.
     pub async fn open(address: &str) -> Result<Self, Error> {
         Self::open_with(address, &Options::default()).await
     }
@@ -77,22 +77,26 @@ impl Store {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
 
-        let (dialect, url) = locate(address)?;
-        let url = Secret::new(url);
-        let settings = pool::Settings {
-            of: "the configuration store",
-            connections: options.connections,
-            acquire_within: ACQUIRE_WITHIN.min(3 * options.patience),
-            // SQLite is in the process, and falls silent with it.
-            patience: (dialect == Dialect::Postgres).then_some(options.patience),
-            setup: dialect.connection_setup(),
-        };
-        let pool = Pool::new(AnyConnectOptions::from_str(url.expose())?, settings);
+        if Addresses::is_one(address) {
+            return Self::connect_to(&Addresses::parse(address)?, options).await;
+        }
+        let dialect = Dialect::Sqlite;
+        let way = AnyConnectOptions::from_str(&locate(address)?)?;
+        let pool = Pool::new(way, settings(dialect, options));
         // Whether there is a database.
         pool.current().acquire().await?;
-        let writers = (dialect == Dialect::Sqlite)
-            .then(|| Writers { turns: Arc::new(Semaphore::new(1)), written: watch::Sender::new(()) });
-        Ok(Self { pool, dialect, url, patience: options.patience, writers })
+        let writers = Some(Writers { turns: Arc::new(Semaphore::new(1)), written: watch::Sender::new(()) });
+        Ok(Self { pool, dialect, servers: None, patience: options.patience, writers })
+    }
+
+    async fn connect_to(addresses: &Addresses, options: &Options) -> Result<Self, Error> {
+        let dialect = Dialect::Postgres;
+        let servers = Servers::new(addresses, |server| server);
+        // Whether there is a database, and where.
+        servers.connect(options.patience).await?;
+        let ways = addresses.urls().map(AnyConnectOptions::from_str).collect::<Result<Vec<_>, _>>()?;
+        let pool = Pool::at(&servers, ways, settings(dialect, options));
+        Ok(Self { pool, dialect, servers: Some(servers), patience: options.patience, writers: None })
     }
 
     /// Opens the SQLite file at `path`, which is made when it is missing.
@@ -114,12 +118,22 @@ impl Store {
             }
             None => None,
         };
-        Tx::begin(self.pool.current().acquire().await?, self.dialect.begin_write(), turn, self.patience).await
+        self.begin_by(self.dialect.begin_write(), turn).await
     }
 
     /// Begins a transaction that sees one state of the database throughout; only for reading.
     pub async fn read(&self) -> Result<Tx, Error> {
-        Tx::begin(self.pool.current().acquire().await?, self.dialect.begin_read(), None, self.patience).await
+        self.begin_by(self.dialect.begin_read(), None).await
+    }
+
+    async fn begin_by(&self, statement: &'static str, turn: Option<Turn>) -> Result<Tx, Error> {
+        let patience = match &self.servers {
+            Some(servers) => servers.patience(self.patience),
+            None => Patience::in_place(self.patience),
+        };
+        let pool = self.pool.current();
+        let connection = patience.acquired(pool.acquire()).await?;
+        Tx::begin(connection, statement, turn, patience).await
     }
 
     /// Whether other processes may work on the same database.
@@ -134,7 +148,8 @@ impl Store {
 
     /// Hears what other processes announce; `None` where there are none.
     pub async fn listen(&self) -> Result<Option<Listener>, Error> {
-        if self.is_shared() { Ok(Some(Listener::open(self.url.expose()).await?)) } else { Ok(None) }
+        let Some(servers) = &self.servers else { return Ok(None) };
+        Ok(Some(Listener::open(servers).await?))
     }
 
     /// Errors when the database does not answer.
@@ -148,17 +163,26 @@ impl Store {
     }
 }
 
-fn locate(address: &str) -> Result<(Dialect, String), Error> {
-    if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-        return Ok((Dialect::Postgres, address.to_owned()));
+fn settings(dialect: Dialect, options: &Options) -> pool::Settings {
+    pool::Settings {
+        of: "the configuration store",
+        connections: options.connections,
+        acquire_within: ACQUIRE_WITHIN.min(3 * options.patience),
+        // SQLite is in the process, and falls silent with it.
+        patience: (dialect == Dialect::Postgres).then_some(options.patience),
+        setup: dialect.connection_setup(),
     }
+}
+
+/// Returns the driver's address of a file.
+fn locate(address: &str) -> Result<String, Error> {
     let path = address.strip_prefix("sqlite:").ok_or_else(|| Error::Address(hide_password(address)))?;
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() {
         return Err(Error::Address(address.to_owned()));
     }
     let path = std::path::absolute(path).map_err(|_| Error::Address(address.to_owned()))?;
-    Ok((Dialect::Sqlite, format!("sqlite://{}?mode=rwc", percent_encode(&path.to_string_lossy()))))
+    Ok(format!("sqlite://{}?mode=rwc", percent_encode(&path.to_string_lossy())))
 }
 
 /// An address that is wrong may still carry a password.

@@ -1,14 +1,14 @@
 //! A transaction, and how one begins so that its connection is of use afterwards, whatever becomes of the caller.
 
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
 
+use kanat_database::Patience;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, SqlSafeStr, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::{Db, Error, db};
+use crate::{Db, Error};
 
 /// A transaction: undone unless it is committed.
 pub struct Tx {
@@ -39,11 +39,11 @@ impl Tx {
         connection: PoolConnection<Any>,
         statement: &'static str,
         turn: Option<Turn>,
-        patience: Duration,
+        patience: Patience,
     ) -> Result<Self, Error> {
         let begun = TaskTracker::new().spawn(async move {
             let begun = Transaction::begin(connection, Some(statement.into_sql_str()));
-            let tx = db::answered(patience, begun).await?;
+            let tx = patience.answered(begun).await?;
             Ok(Self { db: Db::new(tx, patience), turn })
         });
         begun.await.unwrap_or(Err(Error::from(sqlx::Error::WorkerCrashed)))
@@ -80,6 +80,8 @@ impl DerefMut for Tx {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use kanat_testing_postgres::Database;
     use sqlx::AnyPool;
     use sqlx::any::AnyPoolOptions;
@@ -102,7 +104,8 @@ mod tests {
         sqlx::raw_sql("CREATE TABLE written (n BIGINT); SELECT pg_advisory_lock(7)").execute(&other).await.unwrap();
 
         let connection = pool.acquire().await.unwrap();
-        let begun = Tx::begin(connection, "BEGIN; SELECT pg_advisory_xact_lock(7)", None, Duration::from_secs(60));
+        let patience = Patience::in_place(Duration::from_secs(60));
+        let begun = Tx::begin(connection, "BEGIN; SELECT pg_advisory_xact_lock(7)", None, patience);
         let asked = async {
             while sqlx::query_scalar::<_, i64>(WAITS).fetch_one(&other).await.unwrap() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;

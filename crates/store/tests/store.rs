@@ -47,6 +47,7 @@ mod store {
     mod api_key;
     mod connector_health;
     mod connector_instance;
+    mod failover;
     mod flow;
     mod lookup_table;
     mod node;

@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::{Error, Programs, command};
 
@@ -14,6 +16,11 @@ const TRIES: u32 = 5;
 /// Tests run side by side, as many as there are cores, and some have three processes of twenty connections. Who finds none
 /// left hears nothing of it: the pools go on trying until their time is over, and say that they timed out.
 const CONNECTIONS: u32 = 1_000;
+
+/// Longest that a server may take to get into a state.
+const WAIT_AT_MOST: Duration = Duration::from_secs(60);
+/// Pause between two questions.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits for the end of our process, however it ends, then takes everything away.
 const WATCH: &str = r#"cat >/dev/null; "$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
@@ -54,12 +61,73 @@ struct Watch {
 impl Cluster {
     /// Makes a cluster and starts it; ready for connections when this returns.
     pub fn start(programs: Programs, durability: Durability) -> Result<Self, Error> {
+        Self::made_by(programs, |cluster| cluster.make(durability))
+    }
+
+    /// Copies this server into a standby and starts it. From then on every commit here waits for the standby.
+    pub fn synchronous_standby(&self) -> Result<Self, Error> {
+        let standby = Self::made_by(self.programs.clone(), |standby| {
+            let mut copy = self.programs.command("pg_basebackup");
+            copy.arg("-d").arg(self.url("postgres")).arg("-D").arg(standby.data());
+            command::run(copy.args(["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]))
+        })?;
+        self.wait_for_standby()?;
+        Ok(standby)
+    }
+
+    /// Has every commit wait for a standby, from the moment that one is connected.
+    pub fn wait_for_standby(&self) -> Result<(), Error> {
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")?;
+        self.execute("SELECT pg_reload_conf()")?;
+        self.wait_until("SELECT EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync')")
+    }
+
+    /// Makes a standby a primary; it takes writes when this returns.
+    pub fn promote(&self) -> Result<(), Error> {
+        command::launch(self.control().args(["promote", "--silent", "--wait"]))
+    }
+
+    /// Starts a stopped server as a standby of another one that was promoted in its place.
+    pub fn start_as_standby_of(&self, primary: &Self) -> Result<(), Error> {
+        // Until its next checkpoint, a promoted server tells its former timeline.
+        primary.execute("CHECKPOINT")?;
+        let mut rewind = self.programs.command("pg_rewind");
+        rewind.arg("--target-pgdata").arg(self.data()).arg("--source-server").arg(primary.url("postgres"));
+        command::run(rewind.args(["--write-recovery-conf", "--no-sync"]))?;
+        self.start_again()
+    }
+
+    /// Runs statements, in the database that every server has.
+    pub fn execute(&self, statements: &str) -> Result<String, Error> {
+        self.execute_in("postgres", statements)
+    }
+
+    /// Runs statements in one of its databases; gives their output without headers.
+    pub fn execute_in(&self, database: &str, statements: &str) -> Result<String, Error> {
+        let mut psql = self.programs.command("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
+        let answer = command::pipe(psql.args(["--command", statements]).arg(self.url(database)), &[])?;
+        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
+    }
+
+    fn wait_until(&self, question: &str) -> Result<(), Error> {
+        let begun = Instant::now();
+        while self.execute(question)? != "t" {
+            if begun.elapsed() > WAIT_AT_MOST {
+                return Err(Error::Failed { program: "psql".to_owned(), output: format!("not true: {question}") });
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn made_by(programs: Programs, make: impl FnOnce(&Self) -> Result<(), Error>) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix("kanat-postgres-").tempdir();
         let folder = folder.map_err(|cause| Error::Folder { path: std::env::temp_dir(), cause })?.keep();
         programs.give(&folder)?;
         let watch = Watch::begin(&programs, &folder)?;
         let mut cluster = Self { programs, folder, port: 0, watch: Some(watch) };
-        cluster.make(durability)?;
+        make(&cluster)?;
         let mut last = None;
         for _ in 0..TRIES {
             cluster.port = free_port()?;
@@ -90,6 +158,11 @@ impl Cluster {
         let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1", self.port, self.folder.display());
         let log = self.folder.join("log");
         command::launch(self.control().args(["start", "--silent", "--wait", "-o", &options, "-l"]).arg(log))
+    }
+
+    /// Kills all its processes, which leaves them no time to tell anybody.
+    pub fn kill(&self) -> Result<(), Error> {
+        self.signal("-KILL")
     }
 
     /// Holds all its processes still, as a machine without time for them would.
@@ -130,7 +203,9 @@ impl Cluster {
             Durability::OnDisk => "",
             Durability::InMemory => "fsync = off\nfull_page_writes = off\n",
         };
-        let settings = format!("max_connections = {CONNECTIONS}\n{durability}");
+        // The last two let a former primary follow its successor.
+        let settings =
+            format!("max_connections = {CONNECTIONS}\n{durability}wal_log_hints = on\nwal_keep_size = '256MB'\n");
         let path = self.data().join("postgresql.auto.conf");
         fs::write(&path, settings).map_err(|cause| Error::Folder { path, cause })
     }

@@ -4,6 +4,7 @@
 mod behind;
 mod database;
 mod deploys;
+mod failover;
 mod kept;
 mod live;
 mod nodes;

@@ -23,7 +23,8 @@ pub struct Flags {
     /// Folder of keys and plans, and of the databases where no other is given [default: ./kanat-data].
     #[arg(long, env = "KANAT_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
-    /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database.
+    /// PostgreSQL for configuration and messages, as in postgres://user:password@host/database. Several addresses of one database,
+    /// with commas between, are those of its primary and its standbys.
     #[arg(long, env = "KANAT_DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
     #[command(flatten)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use kanat_auth::{Sealer, key};
+use kanat_database::Addresses;
 use kanat_model::Secret;
 
 use super::MASK;
@@ -16,43 +17,44 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub enum Database {
     /// SQLite files in the data folder.
     Files,
-    /// The address carries a password.
+    /// One address or several, with commas between. They carry passwords.
     Postgres(Secret<String>),
 }
 
 pub fn database(text: Option<String>) -> Result<Database, String> {
     match text {
         None => Ok(Database::Files),
-        Some(text) if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
-            Ok(Database::Postgres(Secret::new(text)))
-        }
         Some(text) if text.starts_with("sqlite:") => {
             Err("SQLite is for the one process of `kanat up`, which keeps its \
              files in --data-dir: leave --database-url out there, and give every other process a postgres:// address"
                 .to_owned())
         }
         Some(text) => {
-            let scheme = text.split_once("://").map_or("...", |(scheme, _)| scheme);
-            Err(format!("\"{scheme}://...\" is not an address such as postgres://user:password@host/database"))
+            Addresses::parse(&text).map_err(|error| error.to_string())?;
+            Ok(Database::Postgres(Secret::new(text)))
         }
     }
 }
 
 impl Database {
-    /// The address without its password.
+    /// The addresses without their passwords.
     pub fn masked(&self) -> Option<String> {
-        let Self::Postgres(address) = self else { return None };
-        let address = address.expose();
-        let Some((scheme, rest)) = address.split_once("://") else { return Some(MASK.to_owned()) };
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        let Some((user, _)) = authority.rsplit_once('@') else {
-            // Without a user, a password can only stand among the parameters.
-            return Some(format!("{scheme}://{}", rest.split('?').next().unwrap_or_default()));
-        };
-        let place = rest[user.len() + 1..].split('?').next().unwrap_or_default();
-        let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
-        Some(format!("{scheme}://{user}@{place}"))
+        let Self::Postgres(text) = self else { return None };
+        let Ok(addresses) = Addresses::parse(text.expose()) else { return Some(MASK.to_owned()) };
+        Some(addresses.urls().map(without_password).collect::<Vec<_>>().join(","))
     }
+}
+
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return MASK.to_owned() };
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else {
+        // Without a user, a password can only stand among the parameters.
+        return format!("{scheme}://{}", rest.split('?').next().unwrap_or_default());
+    };
+    let place = rest[user.len() + 1..].split('?').next().unwrap_or_default();
+    let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+    format!("{scheme}://{user}@{place}")
 }
 
 pub fn address(text: &str) -> Result<SocketAddr, String> {
@@ -198,14 +200,21 @@ mod tests {
         assert_eq!(shown("postgres://kanat:p@ss@db/kanat"), "postgres://kanat:********@db/kanat");
         assert_eq!(shown("postgresql://db/kanat?password=hunter2"), "postgresql://db/kanat");
         assert_eq!(shown("postgres://kanat@db"), "postgres://kanat@db");
+        assert_eq!(
+            shown("postgres://kanat:hunter2@a/kanat,postgres://kanat:hunter2@b/kanat"),
+            "postgres://kanat:********@a/kanat,postgres://kanat:********@b/kanat"
+        );
     }
 
     #[test]
     fn another_kind_of_database_is_refused_without_repeating_its_password() {
         let problem = |text: &str| database(Some(text.to_owned())).err().unwrap();
         assert!(problem("sqlite:kanat.db").contains("kanat up"));
-        let problem = problem("mysql://root:hunter2@db/kanat");
-        assert!(problem.contains("mysql") && !problem.contains("hunter2"), "{problem}");
+        for text in ["mysql://root:hunter2@db/kanat", "postgres://kanat:hunter2@a/kanat,mysql://root:hunter2@db/kanat"]
+        {
+            let problem = problem(text);
+            assert!(problem.contains("mysql") && !problem.contains("hunter2"), "{problem}");
+        }
     }
 
     #[test]

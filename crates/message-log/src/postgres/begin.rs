@@ -1,21 +1,19 @@
 //! How a transaction begins so that its connection is of use afterwards, whatever becomes of the caller.
 
-use std::time::Duration;
-
+use kanat_database::Patience;
 use sqlx::{PgPool, Postgres, SqlSafeStr, Transaction};
 use tokio_util::task::TaskTracker;
 
-use super::failure::answered;
 use super::options::PATIENCE;
 
 /// One that writes.
-pub(super) async fn write(pool: &PgPool, patience: Duration) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+pub(super) async fn write(pool: &PgPool, patience: &Patience) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     begin(pool, "BEGIN", patience).await
 }
 
 /// One that sees one state of the log throughout.
 pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    begin(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", PATIENCE).await
+    begin(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &Patience::in_place(PATIENCE)).await
 }
 
 /// Begins in a task of its own that goes on when the caller stops waiting.
@@ -27,16 +25,19 @@ pub(super) async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postg
 async fn begin(
     pool: &PgPool,
     statement: &'static str,
-    patience: Duration,
+    patience: &Patience,
 ) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    let connection = pool.acquire().await?;
-    let begun = answered(patience, Transaction::begin(connection, Some(statement.into_sql_str())));
-    let begun = TaskTracker::new().spawn(begun);
+    let connection = patience.acquired(pool.acquire()).await?;
+    let patience = patience.clone();
+    let begin = async move { patience.answered(Transaction::begin(connection, Some(statement.into_sql_str()))).await };
+    let begun = TaskTracker::new().spawn(begin);
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use kanat_testing_postgres::Database;
     use sqlx::postgres::PgPoolOptions;
 
@@ -61,8 +62,9 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
+        let patience = Patience::in_place(PATIENCE);
         tokio::select! {
-            _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)", PATIENCE) => panic!("it cannot begin yet"),
+            _ = begin(&pool, "BEGIN; SELECT pg_advisory_xact_lock(7)", &patience) => panic!("it cannot begin yet"),
             () = asked => {}
         }
         sqlx::raw_sql("SELECT pg_advisory_unlock(7)").execute(&other).await.unwrap();

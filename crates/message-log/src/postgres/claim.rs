@@ -9,7 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::append::each;
-use super::failure::{Kind, answered, outward};
+use super::failure::{Kind, outward};
 use super::operation::Change;
 use super::options::{Connecting, LockSpace};
 use super::text::text;
@@ -162,14 +162,15 @@ pub(super) async fn waiting(reader: &PgPool) -> Result<Vec<Waiting>, sqlx::Error
 
 pub(super) async fn claim(workers: &PgPool, connecting: &Connecting, claim: &Claim) -> Result<Vec<Claimed>, Failed> {
     let undone = |error: sqlx::Error| Failed::Undone(outward(error));
-    let (space, patience) = (connecting.space, connecting.patience);
-    let mut tx = begin::write(workers, patience).await.map_err(undone)?;
-    let (trail, claimed) = answered(patience, take(&mut tx, space, claim)).await.map_err(undone)?;
+    let patience = connecting.patience();
+    let mut tx = begin::write(workers, &patience).await.map_err(undone)?;
+    let taken = take(&mut tx, connecting.space, claim);
+    let (trail, claimed) = patience.answered(taken).await.map_err(undone)?;
     if claimed.is_empty() {
-        answered(patience, tx.rollback()).await.map_err(undone)?;
+        patience.answered(tx.rollback()).await.map_err(undone)?;
         return Ok(claimed);
     }
-    match answered(patience, tx.commit()).await {
+    match patience.answered(tx.commit()).await {
         Ok(()) => Ok(claimed),
         Err(error) if Kind::of(&error) == Kind::Broken => Err(Failed::InDoubt { trail, claimed }),
         Err(error) => Err(undone(error)),

@@ -21,6 +21,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 const STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
 
+/// Writes something into the write-ahead log, behind everything that is in it.
+const WRITE_BEHIND: &str = "SELECT pg_logical_emit_message(true, 'kanat', '')";
+
 /// One transaction in doubt.
 pub(super) struct Doubt {
     trail: Trail,
@@ -120,10 +123,19 @@ async fn fate(pool: &PgPool, trail: &Trail) -> Fate {
     match row.try_get::<Option<&str>, _>(0) {
         Ok(Some("in progress")) | Err(_) => Fate::NotYetKnown,
         Ok(_) => match witness.is_there(pool).await {
-            Ok(true) => Fate::Written,
+            Ok(true) => replicated(pool).await,
             Ok(false) => Fate::Undone,
             Err(_) => Fate::NotYetKnown,
         },
+    }
+}
+
+/// What is there may be on this server's disk alone: a session that ends while its commit waits for a synchronous standby leaves
+/// the commit behind, and so does a crash. A commit behind it waits for the standby to have both.
+async fn replicated(pool: &PgPool) -> Fate {
+    match sqlx::query(WRITE_BEHIND).execute(pool).await {
+        Ok(_) => Fate::Written,
+        Err(_) => Fate::NotYetKnown,
     }
 }
 
@@ -138,9 +150,9 @@ mod tests {
     use kanat_testing_postgres::Database;
 
     use super::super::Options;
+    use super::super::PostgresLog;
     use super::super::options::Connecting;
     use super::super::witness::Witness;
-    use super::super::{PostgresLog, writer};
     use super::*;
     use crate::{MessageLog, contract};
 
@@ -149,7 +161,7 @@ mod tests {
         let database = Database::fresh();
         let log = PostgresLog::open(database.url(), Options::default()).await.unwrap();
         let connecting = Connecting::new(database.url(), &Options::default()).unwrap();
-        let mut conn = writer::connect(&connecting).await.unwrap();
+        let mut conn = connecting.session().await.unwrap().connection;
         // After a crash the database gave the number to this one, and has committed it.
         let query = sqlx::query_scalar("SELECT pg_current_xact_id()::text");
         let transaction: String = query.fetch_one(&mut conn).await.unwrap();

@@ -1,5 +1,6 @@
 //! The end of a deleted flow: its messages that wait are discarded.
 
+use kanat_database::Patience;
 use kanat_model::id::{BootId, FlowId, MessageId};
 use kanat_model::message::Failure;
 use sqlx::postgres::PgRow;
@@ -36,7 +37,7 @@ pub(super) async fn end_flow(
     flow_id: &FlowId,
     failure: &Failure,
 ) -> Result<FlowEnd, Error> {
-    let mut conn = begin::write(workers, PATIENCE).await.map_err(outward)?;
+    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE)).await.map_err(outward)?;
     let limit = i64::try_from(END_BATCH).unwrap_or(i64::MAX);
     let query = sqlx::query(WAITING).bind(text(flow_id.as_str())).bind(limit);
     let rows = query.fetch_all(&mut *conn).await.map_err(outward)?;

@@ -1,6 +1,6 @@
 //! What PostgreSQL's errors mean for a log.
 
-pub(super) use kanat_database::{answered, silent};
+pub(super) use kanat_database::silent;
 
 use crate::Error;
 

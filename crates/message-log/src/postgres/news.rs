@@ -1,15 +1,14 @@
 //! What processes on one log tell each other: that there is something new. A slow look at the clock stands in for what
 //! gets lost on the way.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kanat_database::Listener;
 use kanat_model::id::BootId;
-use sqlx::postgres::PgListener;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::answered;
 use super::options::Connecting;
 use super::pool::Pool;
 use super::shared::{Change, News, Shared};
@@ -18,9 +17,6 @@ use super::shared::{Change, News, Shared};
 const PAUSE: Duration = Duration::from_millis(20);
 /// Everybody looks again after so long, whatever was or was not heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// A line on which nothing was heard for so long is asked whether it is still one, and has so long to answer.
-const SILENCE: Duration = Duration::from_secs(20);
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// In a transaction of its own, which need not be on disk: in the transaction that writes, it would make the commits of
@@ -33,18 +29,16 @@ pub(super) struct Line {
     channel: String,
     /// Says which notifications are our own.
     process: String,
-    /// How long the database may take to answer.
-    patience: Duration,
 }
 
 impl Line {
     pub fn new(connecting: &Connecting) -> Self {
         let channel = format!("{}_changed", connecting.schema);
-        Self { channel, process: BootId::generate().into_string(), patience: connecting.patience }
+        Self { channel, process: BootId::generate().into_string() }
     }
 
     /// Tells the other processes what happened here, until the log is closed.
-    pub async fn tell(self, pool: Pool, shared: Arc<Shared>, closing: CancellationToken) {
+    pub async fn tell(self, pool: Pool, connecting: Connecting, shared: Arc<Shared>, closing: CancellationToken) {
         let mut news = shared.news();
         let mut told = News::default();
         loop {
@@ -56,10 +50,10 @@ impl Line {
             let what = if now.claimable == told.claimable { "events" } else { "claimable" };
             told = now;
             let payload = format!("{what} {}", self.process);
-            let pool = pool.current();
+            let (patience, pool) = (connecting.patience(), pool.current());
             let telling = sqlx::query(NOTIFY).bind(&self.channel).bind(payload).execute(&pool);
             tokio::select! {
-                told = answered(self.patience, telling) => if let Err(error) = told {
+                told = patience.answered(telling) => if let Err(error) = told {
                     tracing::debug!(error = %error, "other processes were not told of news in the message log");
                 },
                 () = closing.cancelled() => return,
@@ -72,9 +66,9 @@ impl Line {
     pub async fn hear(self, connecting: Connecting, shared: Arc<Shared>, closing: CancellationToken) {
         while !closing.is_cancelled() {
             tokio::select! {
-                heard = self.listen(&connecting, &shared) => if let Err(error) = heard {
+                Err(error) = self.listen(&connecting, &shared) => {
                     tracing::debug!(error = %error, "news of the message log cannot be heard for now");
-                },
+                }
                 () = closing.cancelled() => return,
             }
             tokio::select! {
@@ -84,19 +78,13 @@ impl Line {
         }
     }
 
-    async fn listen(&self, connecting: &Connecting, shared: &Shared) -> Result<(), sqlx::Error> {
-        // A pool of its own: one that fell silent keeps its place for long.
-        let mut listener = PgListener::connect_with(&connecting.pool(1)).await?;
-        answered(ANSWER_WITHIN, listener.listen(&self.channel)).await?;
+    async fn listen(&self, connecting: &Connecting, shared: &Shared) -> Result<Infallible, sqlx::Error> {
+        let mut listener = Listener::connect(&connecting.servers, &self.channel).await?;
         // What was told before is not heard.
         shared.heard(Change::Claimable);
         loop {
-            let Ok(heard) = timeout(SILENCE, listener.try_recv()).await else {
-                answered(ANSWER_WITHIN, sqlx::query("SELECT 1").execute(&mut listener)).await?;
-                continue;
-            };
-            let Some(notification) = heard? else { return Ok(()) };
-            match notification.payload().split_once(' ') {
+            let told = listener.next().await?;
+            match told.split_once(' ') {
                 Some((_, process)) if process == self.process => {}
                 Some(("events", _)) => shared.heard(Change::Events),
                 Some(_) | None => shared.heard(Change::Claimable),
@@ -130,7 +118,7 @@ mod tests {
         let pool = connecting.calls(3);
         let (one, other) = (Arc::new(Shared::new()), Arc::new(Shared::new()));
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(Line::new(&connecting).tell(pool.clone(), Arc::clone(&one), closing.clone()));
+        tasks.spawn(Line::new(&connecting).tell(pool.clone(), connecting.clone(), Arc::clone(&one), closing.clone()));
         tasks.spawn(Line::new(&connecting).hear(connecting.clone(), Arc::clone(&other), closing.clone()));
         let (mut changed, mut claimable) = (other.changed(), other.claimable());
         // It listens.

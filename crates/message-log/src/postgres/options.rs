@@ -1,12 +1,12 @@
 //! How the database is reached, and how much of it is used.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use kanat_database::pool::Settings;
+use kanat_database::{Addresses, Patience, Servers, Session};
 use sha2::{Digest, Sha256};
+use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, PgPool};
 
 pub use crate::sqlite::Durability;
 
@@ -15,8 +15,6 @@ use crate::Error;
 
 /// A call that finds no free connection for so long fails.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest that a call waits for the database to come back, or for a new connection.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above what the database itself allows a statement.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
 const STATEMENTS: usize = 200;
@@ -40,9 +38,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("plan_cache_mode", "force_generic_plan"),
     ("jit", "off"),
     ("client_min_messages", "warning"),
-    // Whatever the server's own defaults are.
+    // Whatever the server's own default is.
     ("default_transaction_isolation", "read committed"),
-    ("default_transaction_read_only", "off"),
 ];
 
 /// How the log is kept.
@@ -88,8 +85,8 @@ pub(super) struct Connecting {
     pub schema: String,
     /// For the advisory locks of this schema alone.
     pub space: LockSpace,
-    pub options: PgConnectOptions,
-    pub patience: Duration,
+    pub servers: Servers,
+    patience: Duration,
 }
 
 /// Advisory locks belong to the whole database, so those of each schema have numbers of their own.
@@ -102,37 +99,58 @@ pub(super) struct LockSpace {
 }
 
 impl Connecting {
-    /// Errors when the address or the schema's name cannot be used; neither is repeated, for the password's sake.
+    /// Errors when an address or the schema's name cannot be used. No address is repeated, for the password's sake.
     pub fn new(address: &str, options: &Options) -> Result<Self, Error> {
         if !is_schema_name(&options.schema) {
             return Err(Error::Other(format!("{:?} is no name for a schema", options.schema)));
         }
-        let connect = PgConnectOptions::from_str(address)
-            .map_err(|_| Error::Other("this is no address of a PostgreSQL database".to_owned()))?;
-        let synchronous_commit = match options.durability {
-            Durability::Full => "on",
-            Durability::RelaxedMayLoseAckedMessages => "off",
-        };
-        let connect = connect
-            .application_name("kanat message log")
-            .statement_cache_capacity(STATEMENTS)
-            .options(SETTINGS.iter().copied())
-            .options([("search_path", options.schema.as_str()), ("synchronous_commit", synchronous_commit)])
-            .disable_statement_logging();
+        let addresses = Addresses::parse(address).map_err(|error| Error::Other(error.to_string()))?;
+        let servers = Servers::new(&addresses, |server| adapt(server, options));
         let space = LockSpace::of(&options.schema);
-        Ok(Self { schema: options.schema.clone(), space, options: connect, patience: options.patience })
+        Ok(Self { schema: options.schema.clone(), space, servers, patience: options.patience })
     }
 
-    /// As many connections for calls that last a while, or of one process's tests.
-    pub fn pool(&self, connections: u32) -> PgPool {
+    /// A connection of its own.
+    pub async fn session(&self) -> Result<Session, sqlx::Error> {
+        self.servers.connect(self.patience).await
+    }
+
+    /// For a call that takes a connection from a pool now.
+    pub fn patience(&self) -> Patience {
+        self.servers.patience(self.patience)
+    }
+
+    /// As many connections, for tests.
+    #[cfg(test)]
+    pub fn pool(&self, connections: u32) -> sqlx::PgPool {
         self.calls(connections).current()
     }
 
     /// As many connections for calls.
     pub fn calls(&self, connections: u32) -> Pool {
-        let (of, acquire_within, patience) = ("the message log", ACQUIRE_TIMEOUT, Some(self.patience));
-        Pool::new(self.options.clone(), Settings { of, connections, acquire_within, patience, setup: &[] })
+        let settings = Settings {
+            of: "the message log",
+            connections,
+            acquire_within: ACQUIRE_TIMEOUT,
+            patience: Some(self.patience),
+            setup: &[],
+        };
+        Pool::at(&self.servers, self.servers.options().cloned(), settings)
     }
+}
+
+/// Gives the connections to a server what those of the log have in common.
+fn adapt(server: PgConnectOptions, options: &Options) -> PgConnectOptions {
+    let synchronous_commit = match options.durability {
+        Durability::Full => "on",
+        Durability::RelaxedMayLoseAckedMessages => "off",
+    };
+    server
+        .application_name("kanat message log")
+        .statement_cache_capacity(STATEMENTS)
+        .options(SETTINGS.iter().copied())
+        .options([("search_path", options.schema.as_str()), ("synchronous_commit", synchronous_commit)])
+        .disable_statement_logging()
 }
 
 impl LockSpace {

@@ -1,5 +1,6 @@
 //! What a person decides about a message: to retry it, or that it needs no delivery.
 
+use kanat_database::Patience;
 use kanat_model::Timestamp;
 use kanat_model::id::MessageId;
 use kanat_model::message::Status;
@@ -62,7 +63,7 @@ pub(super) async fn decide(
     id: &MessageId,
     decision: Decision,
 ) -> Result<(), Error> {
-    let mut conn = begin::write(workers, PATIENCE).await.map_err(outward)?;
+    let mut conn = begin::write(workers, &Patience::in_place(PATIENCE)).await.map_err(outward)?;
     let query = sqlx::query(FIND).bind(text(id.as_str()));
     let query = query.bind(text(tenant.account_id.as_str())).bind(text(tenant.environment_id.as_str()));
     let not_found = || Error::NotFound(id.as_str().to_owned());

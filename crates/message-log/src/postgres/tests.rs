@@ -2,6 +2,7 @@
 //! plans. Its contract, too.
 
 mod days;
+mod failover;
 mod nodes;
 mod outage;
 mod proxy;
@@ -15,7 +16,7 @@ use kanat_testing_postgres::Database;
 use sqlx::PgConnection;
 
 use super::options::Connecting;
-use super::{Options, PostgresLog, writer};
+use super::{Options, PostgresLog};
 use crate::contract::Harness;
 use crate::{Error, MessageLog};
 
@@ -44,7 +45,7 @@ impl Place {
 
     /// A connection of another program.
     async fn connect(&self) -> PgConnection {
-        writer::connect(&self.connecting()).await.unwrap()
+        self.connecting().session().await.unwrap().connection
     }
 }
 
@@ -98,7 +99,7 @@ async fn commits_to_the_disk_unless_told_otherwise() {
     let relaxed = Options { durability: super::Durability::RelaxedMayLoseAckedMessages, ..Options::default() };
     for (options, expected) in [(Options::default(), "on"), (relaxed, "off")] {
         let connecting = Connecting::new(place.database.url(), &options).unwrap();
-        let mut conn = writer::connect(&connecting).await.unwrap();
+        let mut conn = connecting.session().await.unwrap().connection;
         let found: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut conn).await.unwrap();
         assert_eq!(found, expected);
     }

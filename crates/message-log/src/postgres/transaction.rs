@@ -1,12 +1,13 @@
 //! One transaction: what ends a hold on a message first, then what comes in. So a message that frees its ordering key
 //! lets one that arrives with it be run at once.
 
+use kanat_database::Session;
 use kanat_model::Timestamp;
 use sqlx::PgConnection;
 
-use super::failure::{Kind, answered};
+use super::failure::Kind;
 use super::operation::{Effect, Operation, Work};
-use super::options::{Connecting, LockSpace};
+use super::options::LockSpace;
 use super::sequence::{self, Taken};
 use super::witness::Witness;
 use super::{append, change, keys, step, tried};
@@ -64,16 +65,16 @@ impl<'c> Transaction<'c> {
 
 /// Does all operations or none. Gives an effect for each.
 pub(super) async fn run(
-    conn: &mut PgConnection,
-    connecting: &Connecting,
+    session: &mut Session,
+    space: LockSpace,
     operations: &[Operation],
 ) -> Result<Vec<Effect>, Failed> {
-    let (space, patience) = (connecting.space, connecting.patience);
-    let written = answered(patience, write(conn, space, operations)).await;
+    let Session { connection, patience } = session;
+    let written = patience.answered(write(connection, space, operations)).await;
     let (trail, effects) = written.map_err(Failed::Undone)?;
     kanat_failpoint::hit_for_each("accept.before_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.before_commit", || settles(operations));
-    let committed = answered(patience, sqlx::raw_sql("COMMIT").execute(&mut *conn)).await;
+    let committed = patience.answered(sqlx::raw_sql("COMMIT").execute(&mut *connection)).await;
     kanat_failpoint::hit_for_each("accept.after_commit", || appends(operations));
     kanat_failpoint::hit_for_each("settle.after_commit", || settles(operations));
     match committed {
@@ -138,6 +139,7 @@ fn settles(operations: &[Operation]) -> usize {
 }
 
 /// Leaves the connection ready for the next transaction; `false` when it is of no more use.
-pub(super) async fn roll_back(conn: &mut PgConnection, connecting: &Connecting) -> bool {
-    answered(connecting.patience, sqlx::raw_sql("ROLLBACK").execute(conn)).await.is_ok()
+pub(super) async fn roll_back(session: &mut Session) -> bool {
+    let Session { connection, patience } = session;
+    patience.answered(sqlx::raw_sql("ROLLBACK").execute(connection)).await.is_ok()
 }

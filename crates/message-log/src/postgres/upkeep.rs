@@ -9,9 +9,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::day;
-use super::failure::answered;
 use super::operation::{Change, Work};
-use super::options::{LockSpace, PATIENCE};
+use super::options::Connecting;
 use super::pool::Pool;
 use super::queue::Queue;
 use crate::Error;
@@ -24,7 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const RELEASES: usize = 1_000;
 
 /// Prepares each new day, until the log is closed.
-pub(super) async fn prepare_days(pool: Pool, space: LockSpace, mut prepared: i64, closing: CancellationToken) {
+pub(super) async fn prepare_days(pool: Pool, connecting: Connecting, mut prepared: i64, closing: CancellationToken) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(CALENDAR) => {}
@@ -33,8 +32,9 @@ pub(super) async fn prepare_days(pool: Pool, space: LockSpace, mut prepared: i64
         if Timestamp::now().as_millis().div_euclid(DAY_MS) == prepared {
             continue;
         }
-        let preparing = async { day::prepare(&mut *pool.current().acquire().await?, space).await };
-        match answered(PATIENCE, preparing).await {
+        let patience = connecting.patience();
+        let preparing = async { day::prepare(&mut *pool.current().acquire().await?, connecting.space).await };
+        match patience.answered(preparing).await {
             Ok(today) => prepared = today,
             // Tomorrow was prepared today, so there is time.
             Err(error) => tracing::warn!(error = %error, "the message log could not prepare a new day yet"),

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sqlx::{ConnectOptions, Connection, PgConnection};
+use kanat_database::Session;
+use sqlx::Connection;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::doubt::{Doubt, Outcome};
-use super::failure::{Kind, outward, silent};
+use super::failure::{Kind, outward};
 use super::operation::{self, Answer, Effect, Operation};
-use super::options::{CONNECT_TIMEOUT, Connecting};
+use super::options::Connecting;
 use super::shared::{Change, Shared};
 use super::transaction::{self, Doubtful, Failed};
 use super::way::{self, Way};
@@ -28,6 +29,8 @@ const BATCH_KEYS: usize = 256;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// What others were in the way of is tried so often.
 const TRIES: u32 = 4;
+/// Longest that a connection may take to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// After a connection failed, so long nobody tries another.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -51,7 +54,7 @@ pub(super) struct Context {
 /// The connection of one writer, made anew when it is lost.
 #[derive(Default)]
 pub(super) struct Connector {
-    connection: Option<PgConnection>,
+    session: Option<Session>,
     failed: Option<(Instant, Error)>,
 }
 
@@ -71,21 +74,21 @@ impl Writer {
         let mut pending = vec![(batch, 1)];
         while let Some((batch, tried)) = pending.pop() {
             let connecting = &self.context.connecting;
-            let conn = match self.connection.get(connecting).await {
-                Ok(conn) => conn,
+            let session = match self.connection.get(connecting).await {
+                Ok(session) => session,
                 Err(error) => {
                     self.refuse(batch, &error);
                     continue;
                 }
             };
-            match transaction::run(conn, connecting, &batch).await {
+            match transaction::run(session, connecting.space, &batch).await {
                 Ok(effects) => self.committed(batch, effects),
                 Err(Failed::InDoubt(doubtful)) => {
                     self.connection.lost();
                     self.doubt(batch, doubtful);
                 }
                 Err(Failed::Undone(error)) => {
-                    if Kind::of(&error) == Kind::Broken || !transaction::roll_back(conn, connecting).await {
+                    if Kind::of(&error) == Kind::Broken || !transaction::roll_back(session).await {
                         self.connection.lost();
                     }
                     // Until now it held back the events of others.
@@ -159,19 +162,23 @@ impl Writer {
 }
 
 impl Connector {
-    pub fn new(connection: PgConnection) -> Self {
-        Self { connection: Some(connection), failed: None }
+    pub fn new(session: Session) -> Self {
+        Self { session: Some(session), failed: None }
     }
 
-    async fn get(&mut self, connecting: &Connecting) -> Result<&mut PgConnection, Error> {
-        if self.connection.is_none() {
+    /// Returns the session, made anew when it was lost or its server is not the primary any more.
+    async fn get(&mut self, connecting: &Connecting) -> Result<&mut Session, Error> {
+        if self.session.as_ref().is_some_and(|session| !session.patience.is_in_place()) {
+            self.lost();
+        }
+        if self.session.is_none() {
             if let Some((at, error)) = &self.failed
                 && at.elapsed() < RECONNECT_PAUSE
             {
                 return Err(error.clone());
             }
-            match connect(connecting).await {
-                Ok(connection) => self.connection = Some(connection),
+            match connecting.session().await {
+                Ok(session) => self.session = Some(session),
                 Err(error) => {
                     tracing::error!(error = %error, "the message log cannot be reached");
                     let error = Error::Unavailable(error.to_string());
@@ -180,24 +187,19 @@ impl Connector {
                 }
             }
         }
-        self.connection.as_mut().ok_or_else(|| Error::Unavailable("there is no connection".to_owned()))
+        self.session.as_mut().ok_or_else(|| Error::Unavailable("there is no connection".to_owned()))
     }
 
     fn lost(&mut self) {
-        self.connection = None;
+        self.session = None;
     }
 
     async fn close(self) {
-        if let Some(connection) = self.connection {
+        if let Some(Session { connection, .. }) = self.session {
             // Nothing is left to write on it.
-            let _ = timeout(CONNECT_TIMEOUT, connection.close()).await;
+            let _ = timeout(CLOSE_WITHIN, connection.close()).await;
         }
     }
-}
-
-/// Opens a connection.
-pub(super) async fn connect(connecting: &Connecting) -> Result<PgConnection, sqlx::Error> {
-    timeout(CONNECT_TIMEOUT, connecting.options.connect()).await.unwrap_or_else(|_| Err(silent()))
 }
 
 /// Cuts what was queued into transactions, in order.

@@ -6,8 +6,14 @@ use crate::workspace::{Member, SourceFile};
 
 /// What is measured is compared with a service that writes row by row, and made large in its files.
 const SQL_CRATES: [&str; 4] = ["kanat-store", "kanat-message-log", "kanat-database", "kanat-bench"];
-/// Databases for tests are handled there as an operator would.
-const SQL_FOLDERS: [&str; 4] = ["crates/store/", "crates/message-log/", "crates/testing-postgres/", "crates/bench/"];
+/// Databases for tests are handled as an operator would; servers are asked whether they take writes.
+const SQL_FOLDERS: [&str; 5] = [
+    "crates/store/",
+    "crates/message-log/",
+    "crates/database/src/servers.rs",
+    "crates/testing-postgres/",
+    "crates/bench/",
+];
 const SQL_LIBRARIES: [&str; 4] = ["sqlx", "rusqlite", "tokio-postgres", "diesel"];
 
 const YAML_CRATES: [&str; 3] = ["kanat-flow", "kanat-catalog", "kanat"];

@@ -12,13 +12,13 @@ use super::kept::{self, FLOW, Kill};
 use super::senders::{Load, SENDERS, Senders};
 
 /// A control plane and a node on a server of their own.
-struct Deployment {
-    cluster: Cluster,
-    control: TestProcess,
-    node: TestProcess,
+pub struct Deployment {
+    pub cluster: Cluster,
+    pub control: TestProcess,
+    pub node: TestProcess,
     target: FakeTarget,
     flow: String,
-    url: String,
+    pub url: String,
     _split: Split,
 }
 
@@ -27,7 +27,12 @@ impl Deployment {
         let cluster = Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
         cluster.create_database("kanat").unwrap();
         let database = cluster.url("kanat");
-        let mut all = vec![("KANAT_DATABASE_URL", database.as_str())];
+        Self::start_at(cluster, &database, environment).await
+    }
+
+    /// Starts the processes with this address, or list of addresses, of their database.
+    pub async fn start_at(cluster: Cluster, database: &str, environment: &[(&str, &str)]) -> Self {
+        let mut all = vec![("KANAT_DATABASE_URL", database)];
         all.extend(environment);
         let split = Split::new();
         let control = split.control_plane_with("control", &all).await;
@@ -40,11 +45,11 @@ impl Deployment {
         Self { cluster, control, node, target, flow, url, _split: split }
     }
 
-    fn senders(&self) -> Senders {
+    pub fn senders(&self) -> Senders {
         Senders::start_endless(&self.control.api, std::slice::from_ref(&self.url))
     }
 
-    async fn nothing_is_lost(&self, what: &str, senders: &Senders, kills: &[Kill]) -> HashMap<String, Value> {
+    pub async fn nothing_is_lost(&self, what: &str, senders: &Senders, kills: &[Kill]) -> HashMap<String, Value> {
         kept::nothing_is_lost(what, senders, &self.control.api, &self.flow, &self.target, kills).await
     }
 }

@@ -21,27 +21,27 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-struct Node {
-    log: Arc<PostgresLog>,
+pub(super) struct Node {
+    pub log: Arc<PostgresLog>,
     boot: BootId,
     lease: Mutex<NodeLease>,
     flow: FlowId,
 }
 
 impl Node {
-    async fn start(url: &str, options: Options) -> Self {
+    pub async fn start(url: &str, options: Options) -> Self {
         let log = Arc::new(PostgresLog::open(url, options).await.unwrap());
         let boot = BootId::generate();
         let lease = Mutex::new(log.open_lease(&boot, &NodeId::generate(), HOUR).await.unwrap());
         Self { log, boot, lease, flow: FlowId::generate() }
     }
 
-    fn message(&self) -> NewMessage {
+    pub fn message(&self) -> NewMessage {
         NewMessage { place: Where::Leased(self.boot.clone()), ..message(&self.flow) }
     }
 
     /// Sends until it is taken, as a sender that is told to come back does.
-    async fn send(&self) -> Lease {
+    pub async fn send(&self) -> Lease {
         loop {
             match self.log.append(self.message()).await {
                 Ok(appended) => return leased(appended),
@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    async fn deliver(&self, lease: &Lease) -> Settled {
+    pub async fn deliver(&self, lease: &Lease) -> Settled {
         loop {
             match self.log.settle(&settlement(lease, 1, Outcome::Delivered)).await {
                 Ok(settled) => return settled,
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    async fn ids(&self, status: Option<Status>) -> HashSet<MessageId> {
+    pub async fn ids(&self, status: Option<Status>) -> HashSet<MessageId> {
         let statuses = status.into_iter().collect();
         let filter = Filter { statuses, ..Filter::flow(tenant(), self.flow.clone()) };
         let page = Position::Page(kanat_model::page::Page { limit: 100_000, offset: 0 });
