@@ -32,6 +32,13 @@ struct Start {
     disk_mib: Option<u32>,
 }
 
+impl Start {
+    fn with(environment: &[(&str, &str)]) -> Self {
+        let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Self { environment, listen: "127.0.0.1:0".to_owned(), file_limit_kib: None, disk_mib: None }
+    }
+}
+
 /// The binary under test: `KANAT_BIN`, or the one that was built beside the tests.
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("KANAT_BIN") {
@@ -42,8 +49,10 @@ pub fn binary() -> PathBuf {
 
 /// `target/<profile>`, where what tests build for themselves may lie too.
 pub fn build_folder() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
-    test.parent().and_then(Path::parent).expect("a test lies in target/<profile>/deps").to_owned()
+    let own = std::env::current_exe().expect("a program has a path");
+    let folder = own.parent().expect("a program lies in a folder");
+    // Tests lie in target/<profile>/deps.
+    if folder.ends_with("deps") { folder.parent().unwrap_or(folder).to_owned() } else { folder.to_owned() }
 }
 
 impl TestApp {
@@ -54,15 +63,12 @@ impl TestApp {
 
     /// A fresh service with these variables in its environment.
     pub async fn start_with(environment: &[(&str, &str)]) -> Self {
-        let environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let listen = "127.0.0.1:0".to_owned();
-        Self::launch(Start { environment, listen, file_limit_kib: None, disk_mib: None }).await
+        Self::launch(Start::with(environment)).await
     }
 
     /// A fresh service whose data folder is a disk of so many MiB, which only the service sees.
     pub async fn start_on_a_disk_of(mib: u32) -> Self {
-        let listen = "127.0.0.1:0".to_owned();
-        Self::launch(Start { environment: Vec::new(), listen, file_limit_kib: None, disk_mib: Some(mib) }).await
+        Self::launch(Start { disk_mib: Some(mib), ..Start::with(&[]) }).await
     }
 
     /// Makes the disk of the running service so many MiB large.
@@ -75,9 +81,14 @@ impl TestApp {
 
     /// A fresh service that finds no room for a file of more than `file_limit_kib`, until [`Self::free_the_disk`].
     pub async fn start_on_a_small_disk(file_limit_kib: u32) -> Self {
-        let listen = "127.0.0.1:0".to_owned();
-        let file_limit_kib = Some(file_limit_kib);
-        Self::launch(Start { environment: Vec::new(), listen, file_limit_kib, disk_mib: None }).await
+        Self::launch(Start { file_limit_kib: Some(file_limit_kib), ..Start::with(&[]) }).await
+    }
+
+    /// A fresh service with its files in a new folder below this one, where they are kept.
+    pub async fn start_in(folder: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut own = TempDir::with_prefix_in("up-", folder).expect("a temporary folder can be made");
+        own.disable_cleanup(true);
+        Self::launch_in(own, Start::with(environment)).await
     }
 
     /// From now on the running service finds room again.
@@ -88,7 +99,10 @@ impl TestApp {
     }
 
     async fn launch(start: Start) -> Self {
-        let folder = TempDir::with_prefix("kanat-test-").expect("a temporary folder can be made");
+        Self::launch_in(TempDir::with_prefix("kanat-test-").expect("a temporary folder can be made"), start).await
+    }
+
+    async fn launch_in(folder: TempDir, start: Start) -> Self {
         let (child, base) = launch(folder.path(), &start).await.expect("kanat starts");
         let base = base.unwrap_or_else(|| panic!("kanat ended before it listened:\n{}", log(folder.path())));
         let api = Rest::new(&base, KEY);

@@ -110,6 +110,11 @@ impl FakeTarget {
         lock(&self.inner.received).clone()
     }
 
+    /// Forgets the requests so far.
+    pub fn forget(&self) {
+        lock(&self.inner.received).clear();
+    }
+
     /// Waits until at least `count` requests have arrived.
     pub async fn arrivals(&self, count: usize) -> Vec<Received> {
         crate::until(&format!("{count} requests at the target"), || async {

@@ -20,6 +20,8 @@ usage: cargo xtask <task>
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
+  soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with --seed S; print a table of
+                     what was acked, lost, given up, sent twice or out of order, and of how long recovery took
   full               everything that takes too long for every change; prints one table
   catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
   bench [OPTION...]  measure the dist binary beside bare servers, and write docs/benchmarks.md (--only p1,p7 chooses,

@@ -9,6 +9,7 @@ mod kept;
 mod live;
 mod nodes;
 mod points;
+mod power_loss;
 mod refused_plan;
 mod restore;
 mod restored_log;

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
+use kanat_tests::message_list::{LARGEST_PAGE, all_end, messages};
 use kanat_tests::rest::text;
 use kanat_tests::target::{Reply, ok, status};
-use kanat_tests::wait::DEADLINE;
 use kanat_tests::{FakeTarget, Rest};
 use serde_json::Value;
 
@@ -31,9 +31,6 @@ on_error:
 
 /// Requests that a node sends one target at once.
 pub const LANE: usize = 64;
-
-/// The most messages that one page may have.
-const LARGEST_PAGE: usize = 500;
 
 /// Takes every message, each third number only at its second attempt.
 pub async fn target() -> FakeTarget {
@@ -93,48 +90,6 @@ pub fn time(value: &Value) -> Timestamp {
     value.as_str().and_then(Timestamp::parse).unwrap_or_else(|| panic!("{value} is no time"))
 }
 
-/// All messages of a list, by id: from cursor to cursor, so that the last page costs no more than the first.
-async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
-    let mut all = HashMap::new();
-    let mut position = String::new();
-    loop {
-        let path = format!("/api/v1/messages?{query}&limit={LARGEST_PAGE}{position}");
-        let page = api.get(&path).await.expect(200);
-        let items = page["data"].as_array().unwrap().iter();
-        all.extend(items.map(|message| (text(&message["id"]), message.clone())));
-        match page["pagination"]["nextCursor"].as_str() {
-            Some(cursor) => position = format!("&cursor={cursor}"),
-            None => return all,
-        }
-    }
-}
-
-/// Waits until every message of the flow has ended, as long as there are fewer and fewer that have not: how many there are,
-/// and how quickly they end, is the machine's.
-async fn all_end(api: &Rest, flow: &str) {
-    let count = async |filter: &str| {
-        let path = format!("/api/v1/messages?flowId={flow}{filter}&limit=1");
-        api.get(&path).await.expect(200)["pagination"]["total"].as_u64().unwrap()
-    };
-    let (mut fewest, mut since) = (u64::MAX, Instant::now());
-    loop {
-        // Counted by those that have ended, which stay so: one that goes from one open state to another between two looks
-        // would be seen in neither.
-        let mut total = count("").await;
-        for ended in ["delivered", "filtered", "dead_letter", "discarded"] {
-            total = total.saturating_sub(count(&format!("&status={ended}")).await);
-        }
-        if total == 0 {
-            return;
-        }
-        if total < fewest {
-            (fewest, since) = (total, Instant::now());
-        }
-        assert!(since.elapsed() < DEADLINE, "no message ends any more, and {total} are open");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 /// Waits until all has ended, holds what was acked against what came to the target, and says what it counted. Gives the
 /// messages, by id.
 pub async fn nothing_is_lost(
@@ -145,8 +100,9 @@ pub async fn nothing_is_lost(
     target: &FakeTarget,
     kills: &[Kill],
 ) -> HashMap<String, Value> {
-    all_end(api, flow).await;
-    let messages = messages(api, &format!("flowId={flow}")).await;
+    let query = format!("flowId={flow}");
+    all_end(api, &query).await;
+    let messages = messages(api, &query).await;
     let mut requests: HashMap<String, u64> = HashMap::new();
     for received in target.received() {
         *requests.entry(received.header("idempotency-key").to_owned()).or_default() += 1;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use kanat_model::Timestamp;
+use kanat_tests::random::Random;
 use kanat_tests::split::{Split, TestProcess};
 use kanat_tests::target::Reply;
 use kanat_tests::{FakeTarget, Rest, until};
@@ -27,16 +28,6 @@ impl Extent {
             Some(kills) => Self { kills: usize::try_from(kills).unwrap(), pause: Duration::from_secs(2), seed },
             None => Self { kills: 3, pause: Duration::ZERO, seed },
         }
-    }
-}
-
-/// Numbers that look random and are the same for one seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
     }
 }
 
@@ -97,7 +88,7 @@ async fn random_nodes_killed_under_load_lose_nothing_and_their_work_is_taken_ove
     let split = Split::new();
     let mut deployment = Deployment::start(&split, &["a", "b", "c"], LEASE, kept::target().await).await;
     let mut senders = Senders::start_endless(&deployment.control.api, &deployment.urls);
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut kills = Vec::new();
     for _ in 0..many {
         let begun = Instant::now();

@@ -1,0 +1,55 @@
+//! The messages of a service, by its API.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::Rest;
+use crate::rest::text;
+use crate::wait::DEADLINE;
+
+/// The most messages that one page may have.
+pub const LARGEST_PAGE: usize = 500;
+
+/// Returns all messages of a list, by id: from cursor to cursor, so that the last page costs no more than the first.
+pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
+    let mut all = HashMap::new();
+    let mut position = String::new();
+    loop {
+        let path = format!("/api/v1/messages?{query}&limit={LARGEST_PAGE}{position}");
+        let page = api.get(&path).await.expect(200);
+        let items = page["data"].as_array().expect("a page has a list").iter();
+        all.extend(items.map(|message| (text(&message["id"]), message.clone())));
+        match page["pagination"]["nextCursor"].as_str() {
+            Some(cursor) => position = format!("&cursor={cursor}"),
+            None => return all,
+        }
+    }
+}
+
+/// Waits until every message of a list has ended, as long as there are fewer and fewer that have not: how many there are, and
+/// how quickly they end, is the machine's.
+pub async fn all_end(api: &Rest, query: &str) {
+    let count = async |filter: &str| {
+        let path = format!("/api/v1/messages?{query}{filter}&limit=1");
+        api.get(&path).await.expect(200)["pagination"]["total"].as_u64().expect("a page has a total")
+    };
+    let (mut fewest, mut since) = (u64::MAX, Instant::now());
+    loop {
+        // Counted by those that have ended, which stay so: one that goes from one open state to another between two looks
+        // would be seen in neither.
+        let mut total = count("").await;
+        for ended in ["delivered", "filtered", "dead_letter", "discarded"] {
+            total = total.saturating_sub(count(&format!("&status={ended}")).await);
+        }
+        if total == 0 {
+            return;
+        }
+        if total < fewest {
+            (fewest, since) = (total, Instant::now());
+        }
+        assert!(since.elapsed() < DEADLINE, "no message ends any more, and {total} are open");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,109 @@
+//! The library that records: how it is built, and what it is told.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::app::build_folder;
+
+/// Bytes of the file by which calls are made to fail.
+const FAILURES_BYTES: usize = 4_096;
+/// Where its text stands, after the number of the request and that of the calls that failed.
+const TEXT_AT: u64 = 8;
+
+/// A recorder for one folder.
+pub struct Recorder {
+    library: PathBuf,
+    folder: PathBuf,
+    trace: PathBuf,
+    failures: PathBuf,
+    /// Syncs of files of this name leave no record.
+    ignored_sync: Option<&'static str>,
+}
+
+/// Calls on one file that end with EIO.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure {
+    /// "write" or "sync".
+    pub operation: &'static str,
+    /// Name below the folder.
+    pub file: &'static str,
+    /// Number of calls.
+    pub count: usize,
+}
+
+impl Recorder {
+    /// Builds the library where that was not done, and begins a new trace beside the folder.
+    ///
+    /// # Errors
+    ///
+    /// There is no C compiler, or the folder cannot be written beside.
+    pub fn new(folder: &Path, ignored_sync: Option<&'static str>) -> Result<Self> {
+        let recorder = Self {
+            library: build()?,
+            folder: folder.to_owned(),
+            trace: folder.with_extension("trace"),
+            failures: folder.with_extension("failures"),
+            ignored_sync,
+        };
+        fs::write(&recorder.trace, "")?;
+        fs::write(&recorder.failures, [0; FAILURES_BYTES])?;
+        Ok(recorder)
+    }
+
+    /// Returns the variables by which a process is recorded.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let mut environment = vec![
+            ("LD_PRELOAD", path(&self.library)),
+            ("POWER_LOSS_FOLDER", path(&self.folder)),
+            ("POWER_LOSS_TRACE", path(&self.trace)),
+            ("POWER_LOSS_FAIL", path(&self.failures)),
+        ];
+        environment.extend(self.ignored_sync.map(|name| ("POWER_LOSS_IGNORE_SYNC", name.to_owned())));
+        environment
+    }
+
+    pub fn trace(&self) -> &Path {
+        &self.trace
+    }
+
+    /// Has the next calls fail; those of an earlier request do no more.
+    pub fn fail(&self, failure: Failure) -> Result<()> {
+        let file = fs::File::options().read(true).write(true).open(&self.failures)?;
+        let mut request = [0; 4];
+        file.read_exact_at(&mut request, 0)?;
+        let text = format!("{} {} {}\0", failure.operation, failure.file, failure.count);
+        file.write_all_at(text.as_bytes(), TEXT_AT)?;
+        let request = u32::from_le_bytes(request) + 1;
+        Ok(file.write_all_at(&request.to_le_bytes(), 0)?)
+    }
+
+    /// Returns how many calls have failed so far.
+    pub fn failed(&self) -> Result<u32> {
+        let mut failed = [0; 4];
+        fs::File::open(&self.failures)?.read_exact_at(&mut failed, 4)?;
+        Ok(u32::from_le_bytes(failed))
+    }
+}
+
+/// Builds the library beside the tests.
+fn build() -> Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("power-loss/record.c");
+    let library = build_folder().join("power-loss-record.so");
+    let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
+    if written(&library).is_ok_and(|library| written(&source).is_ok_and(|source| source < library)) {
+        return Ok(library);
+    }
+    // Tests that run side by side may build it at the same time.
+    let own = library.with_extension(format!("{}.so", std::process::id()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&own).arg(&source);
+    let output = compiler.output().context("cannot run cc, the C compiler")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::rename(&own, &library)?;
+    Ok(library)
+}
