@@ -24,12 +24,13 @@ use std::sync::Arc;
 use kanat_auth::{Role, Sealer};
 use kanat_message_log::MessageLog;
 use kanat_model::id::{AccountId, ApiKeyId, EnvironmentId};
-use kanat_model::{Code, Error};
+use kanat_model::{Code, Error, Timestamp};
 use kanat_net::outbound;
-use kanat_store::Store;
+use kanat_store::{Db, Store, done_call};
 use tokio::sync::Notify;
 
 use crate::PublicUrl;
+use crate::idempotency::WINDOW;
 use crate::push::Hub;
 pub use change::{Change, Changed};
 
@@ -64,6 +65,24 @@ pub struct Caller {
     pub bound_to: Option<EnvironmentId>,
     /// Name of the call, where it came with an idempotency key: its repeats have the same one, and no other call has it.
     pub call: Option<String>,
+}
+
+impl Caller {
+    /// Returns what this call has made before a crash kept it from being answered: the id, or what else tells it.
+    pub async fn made_before(&self, db: &mut Db) -> Result<Option<String>, Error> {
+        match &self.call {
+            Some(call) => Ok(done_call::made(db, call, Timestamp::now().before(WINDOW)).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Notes what this call makes, in the transaction that makes it.
+    pub async fn note_made(&self, db: &mut Db, made: &str) -> Result<(), Error> {
+        match &self.call {
+            Some(call) => Ok(done_call::note(db, call, made, Timestamp::now()).await?),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The revision that a caller means to change (`If-Match`); none when any will do.

@@ -1,7 +1,7 @@
 //! What holds for every call of `/api/v1`: ids, tags, bodies and their limits.
 
 use kanat_tests::split::Split;
-use kanat_tests::{Rest, TestApp, app};
+use kanat_tests::{FakeTarget, Rest, TestApp, app};
 use serde_json::json;
 
 #[tokio::test]
@@ -260,4 +260,48 @@ async fn health_and_readiness_are_public() {
     anyone.get("/ready").await.expect(200);
     let head = Rest::send(anyone.request("HEAD", "/health")).await;
     assert_eq!((head.status, head.text.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn a_decision_and_a_key_of_a_call_that_was_cut_off_stand_once() {
+    let mut app = TestApp::start().await;
+    let target = FakeTarget::scripted(|_, _| kanat_tests::target::status(503)).await;
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = crate::webhook::passthrough("failing") + "on_error: { retry: 0x fixed(1s) }\n";
+    let (_, url) = app.api.deployed(&yaml).await;
+    let mut dead = Vec::new();
+    for n in 0..2 {
+        let message = app.api.webhook(&url, &json!({ "n": n })).await;
+        app.api.message_becomes(&message, "dead_letter").await;
+        dead.push(message);
+    }
+    let calls = [
+        (format!("/api/v1/messages/{}/retry", dead[0]), json!({})),
+        (format!("/api/v1/messages/{}/discard", dead[1]), json!({})),
+        ("/api/v1/api-keys".to_owned(), json!({ "name": "reports", "role": "viewer" })),
+        ("/api/v1/lookup-tables".to_owned(), json!({ "name": "countries" })),
+        ("/api/v1/flows".to_owned(), json!({ "yamlConfig": crate::webhook::passthrough("made") })),
+    ];
+    for (n, (path, body)) in calls.iter().enumerate() {
+        app.terminate().await;
+        app.restart_with(&[("KANAT_FAILPOINT", "call.done:1")]).await;
+        let api = app.api.with_header("idempotency-key", &format!("cut-{n}"));
+        Rest::try_send(api.request("POST", path).json(body)).await.unwrap_err();
+        app.ended().await;
+        app.restart_with(&[("KANAT_FAILPOINT", "")]).await;
+        if n == 0 {
+            app.api.message_becomes(&dead[0], "dead_letter").await;
+        }
+        let again = api.post(path, body).await;
+        assert!([200, 201, 202].contains(&again.status), "{path}: {} {}", again.status, again.text);
+    }
+    assert_eq!(app.api.message(&dead[0]).await["attempts"], 2);
+    assert_eq!(target.received().len(), 3, "each once, and one retry");
+    assert_eq!(app.api.message(&dead[1]).await["status"], "discarded");
+    let keys = app.api.get("/api/v1/api-keys").await.expect(200);
+    let made: Vec<_> = keys["data"].as_array().unwrap().iter().filter(|key| key["name"] == "reports").collect();
+    assert_eq!(made.len(), 1);
+    let api = app.api.with_header("idempotency-key", "cut-2");
+    let again = api.post("/api/v1/api-keys", &calls[2].1).await.expect(201);
+    assert_eq!((&again["keyShown"], &again["key"]), (&json!(false), &serde_json::Value::Null));
 }

@@ -63,7 +63,12 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Adap
         updated_at: now,
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if let Some(made) = caller.made_before(change.db()).await? {
+        let made = existing(change.db(), caller, &AdapterId::from(made)).await?;
+        return change.commit(made).await;
+    }
     adapter::insert(change.db(), &made).await?;
+    caller.note_made(change.db(), made.id.as_str()).await?;
     publish(&mut change, &made).await?;
     change.commit(made).await
 }

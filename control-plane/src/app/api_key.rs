@@ -21,14 +21,19 @@ pub struct New {
     pub expires_at: Option<String>,
 }
 
-/// Makes a key; its text is nowhere else.
-pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Secret<String>), Error> {
+/// Makes a key; its text is nowhere else. Without it where this very call made the key before a crash.
+pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Option<Secret<String>>), Error> {
     let name = name::check("name", &new.name)?;
     let role = role(caller, new.role.as_deref())?;
     let now = Timestamp::now();
     let expires_at = new.expires_at.as_deref().map(|text| expiry(text, now)).transpose()?;
 
     let mut tx = app.store.begin().await?;
+    if let Some(made) = caller.made_before(&mut tx).await?
+        && let Some(made) = api_key::get(&mut tx, &caller.account_id, &ApiKeyId::from(made)).await?
+    {
+        return Ok((made, None));
+    }
     let environment_id = match (&new.environment, &caller.bound_to) {
         (Some(wanted), bound) => {
             let found = environment::find(&mut tx, &caller.account_id, wanted).await?;
@@ -55,8 +60,9 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Sec
         last_used_at: None,
     };
     api_key::insert(&mut tx, &row).await?;
+    caller.note_made(&mut tx, row.id.as_str()).await?;
     tx.commit().await?;
-    Ok((row, made.text))
+    Ok((row, Some(made.text)))
 }
 
 /// The account's keys, newest first.

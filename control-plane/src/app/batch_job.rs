@@ -14,10 +14,8 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::Db;
 use kanat_store::batch_job::record::{self, Failed, Left};
 use kanat_store::batch_job::{self, BatchJob};
-use kanat_store::done_call;
 
 use crate::app::{App, Caller};
-use crate::idempotency::WINDOW;
 pub use drive::drive_all;
 pub use receive::{Piece, create};
 pub use retain::{drop_finished, drop_silent};
@@ -91,7 +89,7 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
     }
     let job = BatchJob { total, ..job };
     batch_job::insert(&mut tx, &job).await?;
-    note_call(&mut tx, caller, &job.id).await?;
+    caller.note_made(&mut tx, job.id.as_str()).await?;
     tx.commit().await?;
     app.batch_jobs.notify_one();
     Ok(job)
@@ -99,18 +97,9 @@ pub async fn retry(app: &App, caller: &Caller, id: &BatchJobId) -> Result<BatchJ
 
 /// Returns the job that this call has made before a crash kept it from being answered.
 async fn made_before(db: &mut Db, caller: &Caller) -> Result<Option<BatchJob>, Error> {
-    let Some(call) = &caller.call else { return Ok(None) };
-    match done_call::made(db, call, Timestamp::now().before(WINDOW)).await? {
+    match caller.made_before(db).await? {
         Some(id) => Ok(batch_job::get(db, &caller.environment_id, &BatchJobId::from(id)).await?),
         None => Ok(None),
-    }
-}
-
-/// Notes that this call has made the job.
-async fn note_call(db: &mut Db, caller: &Caller, id: &BatchJobId) -> Result<(), Error> {
-    match &caller.call {
-        Some(call) => Ok(done_call::note(db, call, id.as_str(), Timestamp::now()).await?),
-        None => Ok(()),
     }
 }
 

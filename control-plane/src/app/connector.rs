@@ -106,7 +106,13 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
         updated_at: now,
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if let Some(made) = caller.made_before(change.db()).await? {
+        let made = existing(change.db(), caller, &InstanceId::from(made)).await?;
+        let made = seen(change.db(), made).await?;
+        return change.commit(made).await;
+    }
     connector_instance::insert(change.db(), &instance).await?;
+    caller.note_made(change.db(), instance.id.as_str()).await?;
     oauth::config_changed(change.db(), &instance, &new.config).await?;
     publish(&mut change, app, &instance, config).await?;
     let seen = seen(change.db(), instance).await?;

@@ -35,11 +35,11 @@ pub struct Update {
     pub daily: Option<Option<u32>>,
 }
 
-/// A key that was made, with its text, which is nowhere else.
+/// A key that was made, with its text, which is nowhere else: none where this very call made it before a crash.
 #[derive(Debug)]
 pub struct Made {
     pub key: ConsumerKey,
-    pub text: Secret<String>,
+    pub text: Option<Secret<String>>,
 }
 
 /// A key, and how it was used; no usage when it never was.
@@ -61,9 +61,20 @@ pub async fn create(
     let api = existing(change.db(), caller, api).await?;
     check_consumer(consumer).map_err(|why| Error::field("consumer", why))?;
     check_limits(limits)?;
+    if let Some(made) = made_before(&mut change, caller, &api).await? {
+        return change.commit(made).await;
+    }
     let made = make(&api, consumer, limits, None);
+    caller.note_made(change.db(), made.key.id.as_str()).await?;
     add(&mut change, &api, &made.key).await?;
     change.commit(made).await
+}
+
+/// Returns the key that this call has made before a crash kept it from being answered.
+async fn made_before(change: &mut Change<'_>, caller: &Caller, api: &PublishedApi) -> Result<Option<Made>, Error> {
+    let Some(id) = caller.made_before(change.db()).await? else { return Ok(None) };
+    let found = consumer_key::get(change.db(), &api.id, &ConsumerKeyId::from(id)).await?;
+    Ok(found.map(|key| Made { key, text: None }))
 }
 
 /// The API's keys, newest first, and how they were used; an empty `consumer` is any.
@@ -131,6 +142,9 @@ pub async fn rotate(
     let grace = grace::parse(grace)?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let (api, mut old) = key_of(change.db(), caller, api, id).await?;
+    if let Some(made) = made_before(&mut change, caller, &api).await? {
+        return change.commit(made).await;
+    }
     let now = Timestamp::now();
     old.standing = old.standing.rotate(now, grace)?;
     consumer_key::update(change.db(), &old).await?;
@@ -139,6 +153,7 @@ pub async fn rotate(
     }
     let limits = Limits { per_second: old.rate_limit_per_second, daily: old.daily_limit };
     let made = make(&api, &old.consumer, limits, Some(old.id));
+    caller.note_made(change.db(), made.key.id.as_str()).await?;
     add(&mut change, &api, &made.key).await?;
     change.urgent();
     change.commit(made).await
@@ -203,7 +218,7 @@ fn make(api: &PublishedApi, consumer: &str, limits: Limits, rotated_from: Option
         rotated_from,
         created_at: Timestamp::now(),
     };
-    Made { key, text }
+    Made { key, text: Some(text) }
 }
 
 async fn remove_expired(change: &mut Change<'_>, api: &PublishedApiId, now: Timestamp) -> Result<usize, Error> {

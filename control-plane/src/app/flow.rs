@@ -104,8 +104,13 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
     };
     webhook::give_token(app, &mut flow);
     let mut tx = app.store.begin().await?;
-    flow::insert(&mut tx, &flow).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    if let Some(made) = caller.made_before(&mut tx).await? {
+        let made = existing(&mut tx, caller, &FlowId::from(made)).await?;
+        return details(app, &mut tx, caller, made, &names).await;
+    }
+    flow::insert(&mut tx, &flow).await?;
+    caller.note_made(&mut tx, flow.id.as_str()).await?;
     let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
     tx.commit().await?;
     Ok(details_of(flow, &definition, &names, warnings, None))

@@ -37,7 +37,12 @@ pub async fn create(
         updated_at: now,
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if let Some(made) = caller.made_before(change.db()).await? {
+        let made = existing(change.db(), caller, &LookupTableId::from(made)).await?;
+        return change.commit(made).await;
+    }
     lookup_table::insert(change.db(), &table).await?;
+    caller.note_made(change.db(), table.id.as_str()).await?;
     publish::whole(&mut change, &table).await?;
     change.commit(table).await
 }

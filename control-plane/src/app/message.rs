@@ -10,7 +10,7 @@ use kanat_message_log::{
     Appended, Filter, Message, MessagePage, NewMessage, Place, Position, SavedPlan, Tenant, TraceRecord, key,
 };
 use kanat_model::id::{FlowId, MessageId};
-use kanat_model::message::Trigger;
+use kanat_model::message::{Status, Trigger};
 use kanat_model::page::Page;
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::{Kind, saved};
@@ -110,7 +110,11 @@ async fn paused(app: &App, caller: &Caller, id: &FlowId) -> Result<Paused, Error
 pub async fn retry(app: &App, caller: &Caller, id: &MessageId) -> Result<(), Error> {
     let tenant = tenant(caller);
     let message = existing(app, &tenant, id).await?;
-    message.status.retry()?;
+    // One that failed again since has more attempts.
+    let before = format!("retry of {id} after {} attempts", message.attempts);
+    if !begins(app, caller, &before, message.status.retry()).await? {
+        return Ok(());
+    }
     let plan = deployed(app, caller, &message.flow_id).await?;
     Ok(app.log.retry(&tenant, id, Some(plan.version)).await?)
 }
@@ -133,8 +137,30 @@ pub async fn replay(
 
 /// Says that a message needs no delivery; gives it as it then is.
 pub async fn discard(app: &App, caller: &Caller, id: &MessageId) -> Result<(Message, Vec<TraceRecord>), Error> {
-    app.log.discard(&tenant(caller), id).await?;
+    let tenant = tenant(caller);
+    let message = existing(app, &tenant, id).await?;
+    if begins(app, caller, &format!("discard of {id}"), message.status.discard()).await? {
+        app.log.discard(&tenant, id).await?;
+    }
     get(app, caller, id).await
+}
+
+/// Notes that this call is about to change a message, which is as `before` tells and `may` be changed. Returns whether it is to be:
+/// not where the call noted so before a crash and the message is no longer as it was then.
+async fn begins(app: &App, caller: &Caller, before: &str, may: Result<Status, Error>) -> Result<bool, Error> {
+    if caller.call.is_none() {
+        return may.map(|_| true);
+    }
+    let mut tx = app.store.begin().await?;
+    match caller.made_before(&mut tx).await? {
+        Some(noted) => Ok(noted == before && may.is_ok()),
+        None => {
+            may?;
+            caller.note_made(&mut tx, before).await?;
+            tx.commit().await?;
+            Ok(true)
+        }
+    }
 }
 
 /// The flow's deployed plan, kept in the message log so that every node can run messages under it, also one that the

@@ -112,6 +112,12 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
     }
     let content = new.content.check("requestSchema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if let Some(made) = caller.made_before(change.db()).await? {
+        let made = existing(change.db(), caller, &PublishedApiId::from(made)).await?;
+        let made = publish::api(&mut change, app, made).await?;
+        return change.commit(made).await;
+    }
+    caller.note_made(change.db(), api.id.as_str()).await?;
     refuse_conflict(change.db(), &api).await?;
     let first = version::first(app, change.db(), &api, content).await?;
     published_api::insert(change.db(), &api).await?;

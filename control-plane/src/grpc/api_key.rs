@@ -19,7 +19,9 @@ impl ApiKeyService for Api {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner());
         let (key, text) = api_key::create(&self.app, &caller, new).await.map_err(status::of)?;
-        Ok(Response::new(wire::ApiKey { key: Some(text.expose().clone()), ..convert::key(key) }))
+        let key_shown = text.is_none().then_some(false);
+        let text = text.map(|text| text.expose().clone());
+        Ok(Response::new(wire::ApiKey { key: text, key_shown, ..convert::key(key) }))
     }
 
     async fn list_api_keys(

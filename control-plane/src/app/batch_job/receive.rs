@@ -76,7 +76,7 @@ impl Upload<'_> {
         let job = super::job(self.caller, flow_id, self.records, concurrency, None);
         let job = BatchJob { id: self.id.clone(), ..job };
         batch_job::insert(&mut tx, &job).await?;
-        super::note_call(&mut tx, self.caller, &job.id).await?;
+        self.caller.note_made(&mut tx, job.id.as_str()).await?;
         tx.commit().await?;
         self.app.batch_jobs.notify_one();
         Ok(job)

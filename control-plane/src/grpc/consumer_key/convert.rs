@@ -24,7 +24,9 @@ pub fn update(request: wire::UpdateConsumerKeyRequest) -> Result<(PublishedApiId
 /// A key with its text.
 pub fn made(made: Made) -> wire::ConsumerKey {
     let created_at = made.key.created_at;
-    wire::ConsumerKey { key: Some(made.text.expose().clone()), ..key(made.key, created_at) }
+    let key_shown = made.text.is_none().then_some(false);
+    let text = made.text.map(|text| text.expose().clone());
+    wire::ConsumerKey { key: text, key_shown, ..key(made.key, created_at) }
 }
 
 /// A key without its text, as it is at `now`, and how it was used.
