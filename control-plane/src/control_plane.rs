@@ -58,7 +58,10 @@ pub enum Error {
     Store(#[from] kanat_store::Error),
     #[error("the bootstrap key is not usable: {0}")]
     BootstrapKey(#[from] kanat_auth::Error),
-    #[error("the database is sealed under another master key: give every control plane the same one (--master-key)")]
+    #[error(
+        "the database is sealed under another master key than the one that is given (--master-key or KANAT_MASTER_KEY, else \
+         the file master.key of the data folder): every start and every control plane needs the same one"
+    )]
     MasterKey,
     #[error(
         "there is no configuration, but the message log has messages: restore the configuration from a backup, or begin a \

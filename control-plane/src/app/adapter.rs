@@ -156,7 +156,7 @@ pub async fn test(app: &App, caller: &Caller, id: &AdapterId, input: &str) -> Re
 }
 
 /// What a test's code gets as `context`.
-pub const TEST_CONTEXT: &str = r#"{"test":true}"#;
+const TEST_CONTEXT: &str = r#"{"test":true}"#;
 
 /// Who a test's calls are counted to.
 pub fn key(caller: &Caller) -> String {

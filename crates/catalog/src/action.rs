@@ -49,31 +49,96 @@ pub struct Action {
     #[serde(skip)]
     schema: Option<Schema>,
     #[serde(skip)]
-    refusal: Option<Refusal>,
+    refusal: Refusals,
 }
 
 /// How a provider that answers everything with 200 says no.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
-    /// The member of the answer that tells.
+    /// The path of what tells, from the answer's root: names and places of a list with dots between, `*` for any name.
     member: String,
-    /// Its value, when the call was refused.
-    is: serde_json::Value,
-    /// The member that says why.
+    /// Its value, when the call was refused. Left out: any but null, false, 0 and what is empty.
+    #[serde(default)]
+    is: Option<serde_json::Value>,
+    /// The path of what says why.
     #[serde(default)]
     message: String,
+}
+
+/// Several ways to say no, of which an entry may have one or a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Refusals {
+    #[default]
+    None,
+    One(Refusal),
+    Several(Vec<Refusal>),
 }
 
 impl Refusal {
     /// Why the call was refused, when this answer says that it was.
     pub(crate) fn told_by(&self, body: &[u8]) -> Option<String> {
         let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
-        if answer.get(&self.member) != Some(&self.is) {
-            return None;
-        }
-        let why = answer.get(&self.message).and_then(serde_json::Value::as_str).unwrap_or("it does not say why");
+        let tells = |found: &serde_json::Value| match &self.is {
+            Some(value) => found == value,
+            None => is_something(found),
+        };
+        at(&answer, &self.member).into_iter().find(|found| tells(found))?;
+        let whys = at(&answer, &self.message);
+        let why = whys.into_iter().find_map(serde_json::Value::as_str).unwrap_or("it does not say why");
         Some(format!("the provider refused the call: {why}"))
+    }
+}
+
+impl Refusals {
+    fn all(&self) -> &[Refusal] {
+        match self {
+            Self::None => &[],
+            Self::One(refusal) => std::slice::from_ref(refusal),
+            Self::Several(refusals) => refusals,
+        }
+    }
+
+    /// Returns whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Returns why the call was refused, when this answer says that it was.
+    pub(crate) fn told_by(&self, body: &[u8]) -> Option<String> {
+        self.all().iter().find_map(|refusal| refusal.told_by(body))
+    }
+}
+
+/// What stands at a path: several values where it has `*`.
+fn at<'a>(answer: &'a serde_json::Value, path: &str) -> Vec<&'a serde_json::Value> {
+    let mut found = vec![answer];
+    for name in path.split('.') {
+        found = found.into_iter().flat_map(|value| members_of(value, name)).collect();
+    }
+    found
+}
+
+fn members_of<'a>(value: &'a serde_json::Value, name: &str) -> Vec<&'a serde_json::Value> {
+    match value {
+        serde_json::Value::Object(members) if name == "*" => members.values().collect(),
+        serde_json::Value::Object(members) => members.get(name).into_iter().collect(),
+        serde_json::Value::Array(items) => {
+            name.parse().ok().and_then(|place: usize| items.get(place)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_something(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Null => false,
+        serde_json::Value::Bool(value) => *value,
+        serde_json::Value::Number(number) => number.as_f64() != Some(0.0),
+        serde_json::Value::String(text) => !text.is_empty(),
+        serde_json::Value::Array(items) => !items.is_empty(),
+        serde_json::Value::Object(members) => !members.is_empty(),
     }
 }
 
@@ -125,12 +190,12 @@ impl Action {
     }
 
     /// What its file leaves to be told: schemas read, defaults found.
-    pub(crate) fn complete(&mut self, refusal: Option<&Refusal>) -> Result<(), String> {
+    pub(crate) fn complete(&mut self, refusal: &Refusals) -> Result<(), String> {
         let request = parsed(&self.request_schema);
         self.defaults = schema::defaults(&request);
         self.schema = Some(Schema::new(request).map_err(|why| format!("request_schema {why}"))?);
         Schema::new(parsed(&self.response_schema)).map_err(|why| format!("response_schema {why}"))?;
-        self.refusal = refusal.cloned();
+        self.refusal = refusal.clone();
         Ok(())
     }
 
@@ -168,7 +233,7 @@ impl Action {
 
     /// Why the provider refused, when an answer with a status of success says so in its body.
     pub fn refusal(&self, body: &[u8]) -> Option<String> {
-        self.refusal.as_ref()?.told_by(body)
+        self.refusal.told_by(body)
     }
 
     /// The call for these params, a JSON object that has been checked. Numbers in the body keep their digits.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::action::{Action, Refusal, pairs};
+use crate::action::{Action, Refusals, pairs};
 use crate::auth::Auth;
 use crate::config::{self, ConfigField, ConfigFile};
 use crate::schema::Schema;
@@ -48,7 +48,7 @@ pub struct Entry {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) auth: Auth,
     pub(crate) schema: Schema,
-    refusal: Option<Refusal>,
+    refusal: Refusals,
 }
 
 /// What a connection test calls: something that needs the credentials and changes nothing.
@@ -108,7 +108,7 @@ struct File {
     #[serde(default)]
     rate_limit: Option<RateLimit>,
     #[serde(default)]
-    refusal: Option<Refusal>,
+    refusal: Refusals,
     config: ConfigFile,
     #[serde(default)]
     actions: Vec<Action>,
@@ -125,7 +125,7 @@ impl Entry {
         let mut faults = Vec::new();
         let mut actions = file.actions;
         for action in &mut actions {
-            if let Err(why) = action.complete(file.refusal.as_ref()) {
+            if let Err(why) = action.complete(&file.refusal) {
                 faults.push(format!("actions.{}: {why}", action.slug));
             }
         }
@@ -154,7 +154,7 @@ impl Entry {
 
     /// Why the provider refused, when an answer with a status of success says so in its body.
     pub fn refusal(&self, body: &[u8]) -> Option<String> {
-        self.refusal.as_ref()?.told_by(body)
+        self.refusal.told_by(body)
     }
 
     /// Returns the action that a call is one of by its method and its path under the base URL. Of several it is the one whose
@@ -168,7 +168,7 @@ impl Entry {
 
     /// Returns whether the provider tells of a refusal in the body of an answer of success.
     pub(crate) fn refuses_in_answers(&self) -> bool {
-        self.refusal.is_some()
+        !self.refusal.is_empty()
     }
 
     /// The action with this slug.

@@ -24,7 +24,11 @@ async fn the_payload_is_reshaped_before_condition_and_mapping() {
 }";
     adapter(&app.api, "totals", "transform", code).await;
     let rest = "adapter: totals\nwhen: source.total > 1\nmapping:\n  id: source.id\n  total: source.total\n";
-    let (_, url) = app.api.deployed(&flow("reshaped", rest)).await;
+    let (flow_id, url) = app.api.deployed(&flow("reshaped", rest)).await;
+    let test = json!({ "sampleData": { "id": 7, "lines": [{ "qty": 2 }] }, "method": "PUT" });
+    let tested = app.api.post(&format!("/api/v1/flows/{flow_id}/test"), &test).await.expect(200);
+    assert_eq!((&tested["output"], &tested["errors"]), (&json!({ "id": 7, "total": 2 }), &json!([])));
+    assert_eq!(stages(&tested, "adapted")[0]["response"]["logs"], json!(["reshaped 1 PUT"]));
     let sample = r#"{"id": 9007199254740993, "lines": [{"qty": 1}, {"qty": 2}]}"#;
     let answer = app.api.without_key().raw("POST", &url, "application/json", sample).await.expect(202);
     let message = app.api.message_becomes(answer["messageId"].as_str().unwrap(), "delivered").await;

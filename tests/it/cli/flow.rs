@@ -220,6 +220,9 @@ async fn what_runs_already_is_not_refused_when_something_around_it_has_changed()
     assert!(updated.stderr.contains("flow \"by-hand\" is live"), "{}", updated.stderr);
     let again = cli.run(&["flow", "apply", "flow.yaml"]).await;
     assert!(again.stderr.contains("goes on; it could not be deployed anew"), "{}", again.stderr);
+    assert!(again.stderr.contains("warning: found a value of instance.webhook_secret"), "{}", again.stderr);
+    let deployed = cli.run(&["flow", "deploy", "by-hand"]).await;
+    assert!(deployed.stderr.contains("warning: found a value of instance.webhook_secret"), "{}", deployed.stderr);
     assert!(again.expect().contains("flow by-hand is unchanged (active, version 1)"));
     let renamed = cli.run(&["connector", "update", "erp", "--name", "erp2"]).await;
     assert!(renamed.stderr.contains("by a former name") && renamed.stderr.contains("by-hand"), "{}", renamed.stderr);

@@ -143,6 +143,24 @@ fn a_provider_may_refuse_with_a_status_of_success() {
     for taken in [r#"{"ok": true, "ts": "1"}"#, "", "[]", "no json"] {
         assert_eq!(post.refusal(taken.as_bytes()), None, "{taken}");
     }
+    let graphql = entry("shopify").unwrap().action("graphql").unwrap();
+    for (answer, why) in [
+        (r#"{"errors": [{"message": "Throttled"}]}"#, Some("Throttled")),
+        (r#"{"errors": "unauthorized"}"#, Some("it does not say why")),
+        (
+            r#"{"data": {"customerCreate": {"customer": null, "userErrors": [{"message": "Email is invalid"}]}}}"#,
+            Some("Email is invalid"),
+        ),
+        (r#"{"data": {"customerCreate": {"customer": {"id": 1}, "userErrors": []}}, "errors": []}"#, None),
+        (r#"{"data": null}"#, None),
+    ] {
+        let expected = why.map(|why| format!("the provider refused the call: {why}"));
+        assert_eq!(graphql.refusal(answer.as_bytes()), expected, "{answer}");
+    }
+    let upsert = entry("hubspot").unwrap().action("upsert-contacts").unwrap();
+    let part = br#"{"status": "COMPLETE", "results": [], "numErrors": 1, "errors": [{"message": "invalid email"}]}"#;
+    assert_eq!(upsert.refusal(part).as_deref(), Some("the provider refused the call: invalid email"));
+    assert_eq!(upsert.refusal(br#"{"status": "COMPLETE", "results": [], "numErrors": 0}"#), None);
     let list = entry("support-ticketing").unwrap().action("list-tickets").unwrap();
     assert_eq!(list.refusal(br#"{"ok": false}"#), None);
 }

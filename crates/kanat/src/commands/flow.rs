@@ -147,6 +147,10 @@ impl Command {
                 match session.client.post(&format!("{path}/deploy"), &body).await {
                     Ok(flow) => {
                         session.print(&flow, |flow| show::deployed_after(&before, flow))?;
+                        if show::is_unchanged(&before, &flow) {
+                            // What has changed around it since may keep senders out.
+                            session.hint(show::warnings(&session.client.get(&path, &[]).await?).trim_end());
+                        }
                         if let Some(standing) = schedule::standing(&session.client, &flow).await? {
                             session.hint(&standing);
                         }

@@ -44,6 +44,16 @@ struct Run<'r> {
     output: Option<Bytes>,
 }
 
+/// What adapters get as `context`: that of a run, with a message that there is not.
+fn context(program: &Program, sample: &Checked, now: Timestamp) -> String {
+    let (plan, trigger) = (program.plan(), std::str::from_utf8(&sample.trigger).unwrap_or("{}"));
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let (id, name, version) = (quoted(&plan.flow_id), quoted(&plan.flow_name), plan.version);
+    let flow = format!(r#"{{"id":{id},"name":{name},"version":{version}}}"#);
+    let message = format!(r#"{{"id":"msg_test","attempt":1,"trigger":"test","receivedAt":"{now}"}}"#);
+    format!(r#"{{"test":true,"flow":{flow},"message":{message},"trigger":{trigger}}}"#)
+}
+
 pub(super) async fn run(
     app: &App,
     caller: &Caller,
@@ -54,8 +64,9 @@ pub(super) async fn run(
 ) -> Tested {
     let mut trace = Trace::new(1, now);
     trace.push(Record { at: now, ..Record::new("received", "test", "ok", 0) });
+    let context = context(program, sample, now);
     let mut run = Run {
-        calls: kanat_script::Caller::new(&app.adapters, adapter::key(caller), adapter::TEST_CONTEXT),
+        calls: kanat_script::Caller::new(&app.adapters, adapter::key(caller), context),
         payload: Bytes::copy_from_slice(sample.payload.as_bytes()),
         steps: "{}".to_owned(),
         not_known: BTreeSet::new(),

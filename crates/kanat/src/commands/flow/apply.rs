@@ -110,13 +110,17 @@ async fn check(session: &Session, sources: impl ExactSizeIterator<Item = (&Sourc
         if faults.is_empty() {
             continue;
         }
-        diagnostics::complain(&source.file, &source.text, &faults);
         match flow.as_ref().filter(|flow| runs(flow, &source.text)) {
-            Some(flow) => session.hint(&format!(
-                "flow {} runs this definition and goes on; it could not be deployed anew",
-                flow.text("name")
-            )),
-            None => refused += 1,
+            Some(flow) => {
+                let warnings = faults.into_iter().map(diagnostics::warning).collect::<Vec<_>>();
+                diagnostics::complain(&source.file, &source.text, &warnings);
+                let name = flow.text("name");
+                session.hint(&format!("flow {name} runs this definition and goes on; it could not be deployed anew"));
+            }
+            None => {
+                diagnostics::complain(&source.file, &source.text, &faults);
+                refused += 1;
+            }
         }
     }
     nothing_if(refused, count)

@@ -142,6 +142,11 @@ pub fn refusals(answer: &Json) -> Vec<Fault> {
     found.map(|fault| Fault { severity: excerpt::Severity::Error, ..fault }).collect()
 }
 
+/// The fault as a warning.
+pub fn warning(fault: Fault) -> Fault {
+    Fault { severity: excerpt::Severity::Warning, ..fault }
+}
+
 /// Returns whether a definition with this warning is deployed nevertheless: a field of an instance may get its value later, unless
 /// it is what callers are verified by.
 fn is_deployed(warning: &Fault) -> bool {

@@ -72,8 +72,12 @@ pub fn draft(flow: &Json) -> String {
 
 /// A flow that has just been deployed, and was `before` until then.
 pub fn deployed_after(before: &Json, flow: &Json) -> String {
-    let is_same = before.has("deployedVersion") && before.text("deployedVersion") == flow.text("deployedVersion");
-    live(flow, is_same)
+    live(flow, is_unchanged(before, flow))
+}
+
+/// Whether a deploy found that what runs is what was to be deployed.
+pub fn is_unchanged(before: &Json, flow: &Json) -> bool {
+    before.has("deployedVersion") && before.text("deployedVersion") == flow.text("deployedVersion")
 }
 
 /// A flow that has just become live.
@@ -106,8 +110,8 @@ fn refusals(flow: &Json) -> String {
     flow.list("rejected").iter().map(line).collect()
 }
 
-/// What a definition names that does not exist yet.
-fn warnings(flow: &Json) -> String {
+/// What a definition names that does not exist, or has no usable value.
+pub fn warnings(flow: &Json) -> String {
     let file = format!("flow {}", flow.text("name"));
     diagnostics::report(&file, &flow.text("yamlConfig"), &diagnostics::faults(flow, "warnings"))
 }

@@ -61,6 +61,10 @@ impl Test {
         let answer = session.client.post(&format!("{path}/test"), &body).await?;
         session.print(&answer, output)?;
         session.hint(calls(&answer).trim_end());
+        let has_headers = self.headers.is_some() || !self.header.is_empty();
+        if has_headers && session.client.get(&path, &[]).await?.has("config.source.verify") {
+            session.hint("a test does not check who sends: source.verify is left out");
+        }
         match answer.list("errors").len() {
             0 => Ok(()),
             1 => Err(failure("the test found 1 error")),
