@@ -5,6 +5,7 @@ mod disk_full;
 mod kill;
 mod live;
 mod power;
+mod split;
 mod tally;
 mod workload;
 
@@ -32,6 +33,18 @@ pub enum Fault {
     PowerEio,
     /// A disk without room under such a service.
     DiskFull,
+    /// SIGKILL of one of three nodes, for longer than its lease at times.
+    NodeKill,
+    /// SIGKILL of one of two control planes.
+    ControlKill,
+    /// SIGSTOP of a node until its lease has ended.
+    NodeStop,
+    /// A stop of PostgreSQL as after a crash.
+    DatabaseImmediate,
+    /// SIGKILL of all processes of PostgreSQL.
+    DatabaseKill,
+    /// The end of all connections to PostgreSQL.
+    Connections,
 }
 
 /// How a fault is caused.
@@ -57,7 +70,19 @@ enum Outcome {
 }
 
 impl Fault {
-    pub const ALL: [Self; 5] = [Self::Kill, Self::Power, Self::PowerControl, Self::PowerEio, Self::DiskFull];
+    pub const ALL: [Self; 11] = [
+        Self::Kill,
+        Self::Power,
+        Self::PowerControl,
+        Self::PowerEio,
+        Self::DiskFull,
+        Self::NodeKill,
+        Self::ControlKill,
+        Self::NodeStop,
+        Self::DatabaseImmediate,
+        Self::DatabaseKill,
+        Self::Connections,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -66,6 +91,12 @@ impl Fault {
             Self::PowerControl => "power-control",
             Self::PowerEio => "power-eio",
             Self::DiskFull => "disk-full",
+            Self::NodeKill => "node-kill",
+            Self::ControlKill => "control-kill",
+            Self::NodeStop => "node-stop",
+            Self::DatabaseImmediate => "database-immediate",
+            Self::DatabaseKill => "database-kill",
+            Self::Connections => "connections",
         }
     }
 
@@ -125,6 +156,12 @@ impl Fault {
             Self::PowerControl => power::run(run, power::Kind::Control).await,
             Self::PowerEio => power::run(run, power::Kind::Eio).await,
             Self::DiskFull => disk_full::run(run).await,
+            Self::NodeKill => split::run(run, split::Disturbance::NodeKill).await,
+            Self::ControlKill => split::run(run, split::Disturbance::ControlKill).await,
+            Self::NodeStop => split::run(run, split::Disturbance::NodeStop).await,
+            Self::DatabaseImmediate => split::run(run, split::Disturbance::DatabaseImmediate).await,
+            Self::DatabaseKill => split::run(run, split::Disturbance::DatabaseKill).await,
+            Self::Connections => split::run(run, split::Disturbance::Connections).await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A split deployment: control planes and nodes as processes of their own, on one PostgreSQL database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result};
@@ -24,6 +24,13 @@ pub struct Split {
 impl Split {
     pub fn new() -> Self {
         let folder = TempDir::with_prefix("kanat-split-").expect("a temporary folder can be made");
+        Self { database: Database::fresh(), folder }
+    }
+
+    /// As [`Self::new`], with a folder below this one, which is kept.
+    pub fn new_in(folder: &Path) -> Self {
+        let mut folder = TempDir::with_prefix_in("split-", folder).expect("a temporary folder can be made");
+        folder.disable_cleanup(true);
         Self { database: Database::fresh(), folder }
     }
 

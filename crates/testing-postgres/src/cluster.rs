@@ -25,6 +25,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Waits for the end of our process, however it ends, then takes everything away.
 const WATCH: &str = r#"cat >/dev/null; "$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
 
+const END_CONNECTIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :'database'";
+
+/// Between two looks at processes that are about to end.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// What a commit is worth when the machine loses power; the end of a process loses nothing either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -153,6 +158,33 @@ impl Cluster {
         command::launch(self.control().args(["stop", "--silent", "--wait", mode]))
     }
 
+    /// Kills all its processes, and waits until they are gone: one that is left would keep it from starting again.
+    pub fn kill(&self) -> Result<(), Error> {
+        // While the first one stands still it starts no other.
+        self.pause()?;
+        let processes = self.processes()?;
+        for process in &processes {
+            // One that has ended meanwhile needs no signal.
+            let _ = command::run(Command::new("kill").arg("-KILL").arg(process.to_string()));
+        }
+        while processes.iter().any(|process| runs(*process)) {
+            thread::sleep(PAUSE);
+        }
+        // A process that has ended keeps its number until somebody takes note of that, and these would name one that runs.
+        for path in [self.process_file(), self.folder.join(format!(".s.PGSQL.{}.lock", self.port))] {
+            fs::remove_file(&path).map_err(|cause| Error::Folder { path, cause })?;
+        }
+        Ok(())
+    }
+
+    /// Ends all connections to one of its databases, as an operator can.
+    pub fn end_connections(&self, database: &str) -> Result<(), Error> {
+        let mut psql = self.programs.command("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"]);
+        psql.arg(format!("--set=database={database}")).arg(self.url("postgres"));
+        command::pipe(&mut psql, END_CONNECTIONS.as_bytes()).map(drop)
+    }
+
     /// Starts it after a stop, at the same address.
     pub fn start_again(&self) -> Result<(), Error> {
         let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1", self.port, self.folder.display());
@@ -226,8 +258,12 @@ impl Cluster {
         control
     }
 
+    fn process_file(&self) -> PathBuf {
+        self.data().join("postmaster.pid")
+    }
+
     fn first_process(&self) -> Result<u32, Error> {
-        let path = self.data().join("postmaster.pid");
+        let path = self.process_file();
         let text = fs::read_to_string(&path).map_err(|cause| Error::Folder { path: path.clone(), cause })?;
         let first = text.lines().next().and_then(|line| line.trim().parse().ok());
         first.ok_or(Error::Folder { path, cause: ErrorKind::InvalidData.into() })
@@ -284,8 +320,19 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 fn parent_of(process: u32) -> Option<u32> {
+    status(process)?.1.parse().ok()
+}
+
+/// Whether a process is there and has not ended.
+fn runs(process: u32) -> bool {
+    status(process).is_some_and(|(state, _)| state != "Z")
+}
+
+/// State and parent of a process.
+fn status(process: u32) -> Option<(String, String)> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field, the name, stands in parentheses and may hold anything.
     let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    let mut fields = rest.split_whitespace().map(ToOwned::to_owned);
+    Some((fields.next()?, fields.next()?))
 }

@@ -33,6 +33,19 @@ fn a_cluster_is_stopped_and_started_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_cluster_that_is_killed_starts_again_with_what_it_has() {
+    let cluster = Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
+    cluster.create_database("orders").unwrap();
+    cluster.end_connections("orders").unwrap();
+    for _ in 0..3 {
+        cluster.kill().unwrap();
+        assert!(!accepts(&cluster.url("orders")));
+        cluster.start_again().unwrap();
+    }
+    assert!(cluster.create_database("orders").unwrap_err().to_string().contains("already exists"));
+}
+
+#[test]
 fn each_test_has_a_database_of_its_own() {
     let (one, other) = (Database::fresh(), Database::fresh());
     assert_ne!(one.url(), other.url());

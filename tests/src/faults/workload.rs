@@ -33,8 +33,8 @@ const SENDERS: usize = 8;
 const PACE: Duration = Duration::from_millis(10);
 /// Before a sender tries again what was refused.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// A request without an answer for so long is sent again.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+/// A request without an answer for so long is sent again, to the next address.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Target and flows, which outlive the processes of a service.
 pub struct Workload {
