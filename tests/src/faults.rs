@@ -1,5 +1,6 @@
-//! Faults that are caused again and again while messages come in, and the table of what became of the messages.
-//! `cargo xtask soak --faults` runs this for minutes, and `tests/it/planes/faults/power_loss.rs` the losses of power for seconds.
+//! Faults that are caused again and again while messages come in, and the table of what became of
+//! the messages. `cargo xtask soak --faults` runs this for minutes, and
+//! `tests/it/planes/faults/power_loss.rs` the losses of power for seconds.
 
 mod disk_full;
 mod kill;
@@ -27,7 +28,8 @@ pub enum Fault {
     Kill,
     /// A loss of power of such a service.
     Power,
-    /// A loss of power of a disk that forgets the journal of the message log. It has to lose something: the check can fail.
+    /// A loss of power of a disk that forgets the journal of the message log. It has to lose
+    /// something: the check can fail.
     PowerControl,
     /// A loss of power after writes and syncs that failed.
     PowerEio,

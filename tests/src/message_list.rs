@@ -12,7 +12,8 @@ use crate::wait::DEADLINE;
 /// The most messages that one page may have.
 pub const LARGEST_PAGE: usize = 500;
 
-/// Returns all messages of a list, by id: from cursor to cursor, so that the last page costs no more than the first.
+/// Returns all messages of a list, by id: from cursor to cursor, so that the last page costs no
+/// more than the first.
 pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
     let mut all = HashMap::new();
     let mut position = String::new();
@@ -28,8 +29,8 @@ pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
     }
 }
 
-/// Waits until every message of a list has ended, as long as there are fewer and fewer that have not: how many there are, and
-/// how quickly they end, is the machine's.
+/// Waits until every message of a list has ended, as long as there are fewer and fewer that have
+/// not: how many there are, and how quickly they end, is the machine's.
 pub async fn all_end(api: &Rest, query: &str) {
     let count = async |filter: &str| {
         let path = format!("/api/v1/messages?{query}{filter}&limit=1");
@@ -37,8 +38,8 @@ pub async fn all_end(api: &Rest, query: &str) {
     };
     let (mut fewest, mut since) = (u64::MAX, Instant::now());
     loop {
-        // Counted by those that have ended, which stay so: one that goes from one open state to another between two looks
-        // would be seen in neither.
+        // Counted by those that have ended, which stay so: one that goes from one open state to
+        // another between two looks would be seen in neither.
         let mut total = count("").await;
         for ended in ["delivered", "filtered", "dead_letter", "discarded"] {
             total = total.saturating_sub(count(&format!("&status={ended}")).await);

@@ -27,7 +27,7 @@ impl Split {
         Self { database: Database::fresh(), folder }
     }
 
-    /// As [`Self::new`], with a folder below this one, which is kept.
+    /// Makes a deployment whose folder lies below this one and is kept.
     pub fn new_in(folder: &Path) -> Self {
         let mut folder = TempDir::with_prefix_in("split-", folder).expect("a temporary folder can be made");
         folder.disable_cleanup(true);

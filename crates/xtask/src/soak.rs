@@ -1,6 +1,7 @@
-//! `cargo xtask soak`: the suites of faults, of scale and of split deployments once more, with many kills and many flows where these have few;
-//! and, with `--faults`, the tool that causes faults under load and prints a table of what became of the messages.
-//! Each round has its own seed. Bounds of time are held to the letter, so the machine should have nothing else to do.
+//! `cargo xtask soak`: the suites of faults, of scale and of split deployments once more, with many
+//! kills and many flows where these have few; and, with `--faults`, the tool that causes faults
+//! under load and prints a table of what became of the messages. Each round has its own seed.
+//! Bounds of time are held to the letter, so the machine should have nothing else to do.
 
 use std::process::Command;
 
@@ -27,8 +28,8 @@ enum Task {
     Faults { list: String, seconds: u64, seed: u64 },
 }
 
-/// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`; or the faults that `--faults` names, each for
-/// `--seconds`.
+/// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`; or the faults that
+/// `--faults` names, each for `--seconds`.
 pub fn run(options: &[String]) -> Result<()> {
     let task = parse(options)?;
     test::prepare()?;

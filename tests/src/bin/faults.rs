@@ -1,5 +1,5 @@
-//! `faults LIST SECONDS SEED`: causes each fault of a list for some time, and prints the table. `cargo xtask soak --faults`
-//! builds and runs it.
+//! `faults LIST SECONDS SEED`: causes each fault of a list for some time, and prints the table.
+//! `cargo xtask soak --faults` builds and runs it.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A disk without room: a file system in memory that another file fills, now and then with a kill and a start meanwhile.
+//! A disk without room: a file system in memory that another file fills, now and then with a kill
+//! and a start meanwhile.
 
 use std::fs::{self, File};
 use std::io::Write;

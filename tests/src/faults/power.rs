@@ -1,5 +1,5 @@
-//! A loss of power of a service of one process. What it did under load is recorded; then images of what the disk may hold at
-//! some moments are made, and the service is started on each.
+//! A loss of power of a service of one process. What it did under load is recorded; then images of
+//! what the disk may hold at some moments are made, and the service is started on each.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,6 +14,7 @@ use super::{Outcome, Run};
 use crate::TestApp;
 use crate::power_loss::{Disk, Failure, Recorder, Trace, Writeback};
 use crate::random::Random;
+use crate::wait::DEADLINE;
 
 /// How long one recording goes on.
 const LEAST_RECORDING: Duration = Duration::from_millis(500);
@@ -63,10 +64,9 @@ pub(super) async fn run(run: Run, kind: Kind) -> Result<Outcome> {
     let mut machine = Machine::prepare(&run, kind).await?;
     let mut tally = Tally::default();
     let begun = Instant::now();
-    while begun.elapsed() < run.extent.time {
+    while begun.elapsed() < run.extent.time || !machine.has_shown(&tally) && begun.elapsed() < DEADLINE {
         machine.lose_power(begun + run.extent.time, &mut tally).await?;
-        let has_failed = !tally.lost.is_empty() || !tally.given_up.is_empty();
-        if has_failed && kind != Kind::Control {
+        if machine.has_failed(&tally) {
             break;
         }
     }
@@ -91,7 +91,7 @@ impl Machine {
         fresh(&self.app.data_dir())?;
         Disk::read(&self.base)?.write_image(&Writeback::nothing(), &self.app.data_dir())?;
         let ignored_sync = (self.kind == Kind::Control).then_some(JOURNAL);
-        let recorder = Recorder::new(&self.app.data_dir(), ignored_sync)?;
+        let recorder = Recorder::new(&self.app.data_dir(), "load", ignored_sync)?;
         let acks = self.record(&recorder, tally).await?;
         let trace = Trace::read(recorder.trace())?;
         let recorded = self.workload.arrived();
@@ -99,15 +99,25 @@ impl Machine {
             let cut = self.random.below(trace.records.len());
             self.start_after(&trace, cut, &acks, recorded, tally).await?;
             tally.rounds += 1;
-            if Instant::now() >= end || !tally.given_up.is_empty() {
+            if Instant::now() >= end || self.has_failed(tally) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Records a service under load until it is stopped or killed. Returns what it acked, with the length of the trace at that
-    /// time.
+    /// Whether there is enough to judge: a moment before the first ack shows nothing.
+    fn has_shown(&self, tally: &Tally) -> bool {
+        tally.acked > 0 && (self.kind != Kind::Control || !tally.lost.is_empty())
+    }
+
+    /// Whether something is wrong, whose files are looked at as they are.
+    fn has_failed(&self, tally: &Tally) -> bool {
+        self.kind != Kind::Control && !(tally.lost.is_empty() && tally.given_up.is_empty())
+    }
+
+    /// Records a service under load until it is stopped or killed. Returns what it acked, with the
+    /// length of the trace at that time.
     async fn record(&mut self, recorder: &Recorder, tally: &mut Tally) -> Result<Vec<Ack>> {
         let environment = recorder.environment();
         let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -128,6 +138,7 @@ impl Machine {
             while recorder.failed()? < u32::try_from(count)? && asked.elapsed() < LONGEST_FAILURE {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
+            eprintln!("  {operation} of {file}: {} of {count} calls failed", recorder.failed()?);
             let ended = Instant::now();
             senders.acked_after(ended, &doors).await?;
             tally.recovery.push(ended.elapsed());
@@ -151,7 +162,8 @@ impl Machine {
         disk.is_like(&self.app.data_dir()).context("the recorder has missed something")
     }
 
-    /// Starts on an image of the disk after this record, and counts what is there of what was acked until then.
+    /// Starts on an image of the disk after this record, and counts what is there of what was acked
+    /// until then.
     async fn start_after(
         &mut self,
         trace: &Trace,
@@ -193,7 +205,7 @@ impl Machine {
         fresh(&first)?;
         let disk = Disk::read(&folder)?;
         disk.write_image(&Writeback::nothing(), &first)?;
-        let recorder = Recorder::new(&folder, None)?;
+        let recorder = Recorder::new(&folder, "start", None)?;
         let environment = recorder.environment();
         let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         self.app.restart_with(&environment).await;

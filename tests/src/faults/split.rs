@@ -15,7 +15,8 @@ use crate::split::{Split, TestProcess};
 const DATABASE: &str = "kanat";
 const LEASE: Duration = Duration::from_secs(3);
 const LEASE_SECONDS: &str = "3";
-/// How long something is away: others take over the messages of a node at times, and at times they do not.
+/// How long something is away: others take over the messages of a node at times, and at times they
+/// do not.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(5);
 
 /// What is disturbed, and how.

@@ -17,9 +17,11 @@ pub struct Tally {
     pub acked: usize,
     /// What was acked and is neither in the log nor at the target, with its state.
     pub lost: Vec<String>,
-    /// What has ended otherwise than as delivered, with its state. The target takes everything in the end.
+    /// What has ended otherwise than as delivered, with its state. The target takes everything in
+    /// the end.
     pub given_up: Vec<String>,
-    /// Deliveries of one message beyond the first, and messages of one idempotency key beyond the first.
+    /// Deliveries of one message beyond the first, and messages of one idempotency key beyond the
+    /// first.
     pub twice: usize,
     /// Messages that were delivered after a later one of their ordering key.
     pub out_of_order: usize,
@@ -42,8 +44,8 @@ pub struct Row {
 }
 
 impl Tally {
-    /// Holds acks against the messages of the log and what the target took since the last crash. `delivered` are the ids that
-    /// it has taken at any time.
+    /// Holds acks against the messages of the log and what the target took since the last crash.
+    /// `delivered` are the ids that it has taken at any time.
     pub fn count(
         &mut self,
         acks: &[Ack],

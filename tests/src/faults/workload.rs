@@ -1,5 +1,5 @@
-//! The load under which faults are caused: senders of several flows, each with a key of its own, and a target that fails at
-//! times. Both keep what they saw.
+//! The load under which faults are caused: senders of several flows, each with a key of its own,
+//! and a target that fails at times. Both keep what they saw.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -202,7 +202,7 @@ impl Senders {
     ///
     /// # Errors
     ///
-    /// As of [`Self::abort`].
+    /// A sender got an answer that is neither 202 nor a 503 with `Retry-After`.
     pub async fn acked_after(&self, since: Instant, doors: &[String]) -> Result<()> {
         until("requests are acked again", || async {
             let last = lock(&self.shared.last);
@@ -228,7 +228,7 @@ impl Senders {
     ///
     /// # Errors
     ///
-    /// As of [`Self::abort`].
+    /// A sender got an answer that is neither 202 nor a 503 with `Retry-After`.
     pub async fn finish(mut self) -> Result<Vec<Ack>> {
         self.shared.is_enough.store(true, Ordering::Release);
         while let Some(sender) = self.tasks.join_next().await {

@@ -66,12 +66,12 @@ enum Names {
 }
 
 impl Writeback {
-    /// Nothing but what was synced.
+    /// Returns the choice of nothing but what was synced.
     pub fn nothing() -> Self {
         Self { seed: 0, extent: Extent::Nothing, sector_bytes: 4_096 }
     }
 
-    /// All, as when only the process dies.
+    /// Returns the choice of all, as when only the process dies.
     pub fn everything() -> Self {
         Self { seed: 0, extent: Extent::Everything, sector_bytes: 4_096 }
     }
@@ -102,7 +102,7 @@ impl Writeback {
 }
 
 impl Disk {
-    /// Takes a folder, all of which is on disk.
+    /// Reads a folder, all of which is on disk.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut disk = Self {
             files: Vec::new(),
@@ -120,11 +120,12 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Follows the trace.
+    /// Follows the trace by one record.
     ///
     /// # Errors
     ///
-    /// The record speaks of a file that is not here: something was done that the recorder does not see.
+    /// The record speaks of a file that is not here: something was done that the recorder does not
+    /// see.
     pub fn follow(&mut self, record: &Record) -> Result<()> {
         let end = record.end;
         match &record.operation {

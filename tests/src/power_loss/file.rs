@@ -26,7 +26,8 @@ enum Kind {
 }
 
 impl File {
-    /// A file that is on disk with these contents; `number` sets its choices apart from those of other files.
+    /// A file that is on disk with these contents; `number` sets its choices apart from those of
+    /// other files.
     pub fn new(number: u64, base: Bytes) -> Self {
         Self { number, base, changes: Vec::new(), settled: 0 }
     }
@@ -41,20 +42,20 @@ impl File {
         self.changes.push(Change { end, is_durable: false, kind: Kind::Length(length) });
     }
 
-    /// Everything up to this place of the trace is on disk.
+    /// Puts on disk what was changed up to this place of the trace.
     pub fn sync(&mut self, covers: u64) {
         for change in self.take_settled(covers) {
             change.is_durable = true;
         }
     }
 
-    /// What was written up to this place is on disk or not, whatever comes.
+    /// Leaves open for good whether what was written up to this place of the trace is on disk.
     pub fn fail_to_sync(&mut self, covers: u64) {
         let from = self.settled;
-        let is_shorter = |change: &Change| matches!(change.kind, Kind::Length(_));
+        let is_length = |change: &Change| matches!(change.kind, Kind::Length(_));
         self.take_settled(covers);
         // Lengths are in the file system's own journal, which a later sync writes.
-        if let Some(first) = self.changes[from..self.settled].iter().position(is_shorter) {
+        if let Some(first) = self.changes[from..self.settled].iter().position(is_length) {
             self.settled = from + first;
         }
     }

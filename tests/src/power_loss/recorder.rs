@@ -36,17 +36,18 @@ pub struct Failure {
 }
 
 impl Recorder {
-    /// Builds the library where that was not done, and begins a new trace beside the folder.
+    /// Builds the library where that was not done, and begins a new trace of this name beside the
+    /// folder.
     ///
     /// # Errors
     ///
-    /// There is no C compiler, or the folder cannot be written beside.
-    pub fn new(folder: &Path, ignored_sync: Option<&'static str>) -> Result<Self> {
+    /// There is no C compiler, or nothing can be written beside the folder.
+    pub fn new(folder: &Path, name: &str, ignored_sync: Option<&'static str>) -> Result<Self> {
         let recorder = Self {
             library: build()?,
             folder: folder.to_owned(),
-            trace: folder.with_extension("trace"),
-            failures: folder.with_extension("failures"),
+            trace: folder.with_file_name(format!("{name}.trace")),
+            failures: folder.with_file_name(format!("{name}.failures")),
             ignored_sync,
         };
         fs::write(&recorder.trace, "")?;

@@ -1,4 +1,5 @@
-//! A loss of power, by the model of `tests/src/power_loss.rs`. `cargo xtask soak --faults` runs it for longer.
+//! A loss of power, by the model of `tests/src/power_loss.rs`. `cargo xtask soak --faults` runs it
+//! for longer.
 
 use std::time::Duration;
 
