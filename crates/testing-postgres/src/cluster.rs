@@ -19,16 +19,13 @@ const CONNECTIONS: u32 = 1_000;
 
 /// Longest that a server may take to get into a state.
 const WAIT_AT_MOST: Duration = Duration::from_secs(60);
-/// Pause between two questions.
+/// Pause between two questions, or two looks at processes that are about to end.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits for the end of our process, however it ends, then takes everything away.
 const WATCH: &str = r#"cat >/dev/null; "$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
 
 const END_CONNECTIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :'database'";
-
-/// Between two looks at processes that are about to end.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a commit is worth when the machine loses power; the end of a process loses nothing either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,11 +187,6 @@ impl Cluster {
         let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1", self.port, self.folder.display());
         let log = self.folder.join("log");
         command::launch(self.control().args(["start", "--silent", "--wait", "-o", &options, "-l"]).arg(log))
-    }
-
-    /// Kills all its processes, which leaves them no time to tell anybody.
-    pub fn kill(&self) -> Result<(), Error> {
-        self.signal("-KILL")
     }
 
     /// Holds all its processes still, as a machine without time for them would.
