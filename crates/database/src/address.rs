@@ -8,7 +8,8 @@ use sqlx::postgres::PgConnectOptions;
 /// Example of an address, for error texts.
 const EXAMPLE: &str = "postgres://user:password@host/database";
 
-/// Addresses of the servers that one database may be found on, in the order of the list. There is at least one.
+/// Addresses of the servers that one database may be found on, in the order of the list. There is
+/// at least one.
 ///
 /// They may hold passwords, so `Debug` shows hosts alone.
 #[derive(Clone)]
@@ -44,8 +45,8 @@ enum Problem {
 }
 
 impl Addresses {
-    /// Reads one address or several with commas between. A comma that no address follows is part of the address before it, as in a
-    /// password.
+    /// Reads one address or several with commas between. A comma that no address follows is part of
+    /// the address before it, as in a password.
     ///
     /// # Errors
     /// An entry is empty or no `postgres://` address of one host. The error names its place.

@@ -1,5 +1,5 @@
-//! A connection that hears notifications. It looks after the server meanwhile, so that a fail-over is noticed where nobody
-//! asks anything.
+//! A connection that hears notifications. It looks after the server meanwhile, so that a fail-over
+//! is noticed where nobody asks anything.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks at whether another server of the list was promoted.
 const LOOK_AROUND_EVERY: Duration = Duration::from_secs(5);
 /// Longest that the server may take to answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// Hears what is told on one channel of the primary.
 pub struct Listener {
@@ -30,7 +30,7 @@ impl Listener {
     /// Connects to the primary, which is searched for, and listens to `channel`.
     ///
     /// # Errors
-    /// No server takes writes, or it does not answer within 2 s.
+    /// No server takes writes, or it does not answer within 1.5 s.
     pub async fn connect(servers: &Servers, channel: &str) -> Result<Self, Error> {
         let patience = servers.connect(ANSWER_WITHIN).await?.patience;
         let primary = servers.list()[patience.place()].clone();
@@ -52,7 +52,8 @@ impl Listener {
     /// Returns the next notification's text.
     ///
     /// # Errors
-    /// The connection is lost, or its server is not the primary any more. Notifications may have been missed: connect anew.
+    /// The connection is lost, or its server is not the primary any more. Notifications may have
+    /// been missed: connect anew.
     pub async fn next(&mut self) -> Result<String, Error> {
         loop {
             tokio::select! {
@@ -67,7 +68,8 @@ impl Listener {
         }
     }
 
-    /// Looks whether the server still takes writes, and from time to time whether another one was promoted.
+    /// Looks whether the server still takes writes, and from time to time whether another one was
+    /// promoted.
     async fn look(&mut self) -> Result<(), Error> {
         self.patience.answered(self.inner.execute(ADMIT)).await?;
         if self.servers.are_several() && Instant::now() >= self.look_around_at {

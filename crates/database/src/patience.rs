@@ -7,10 +7,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::servers::Primary;
-use crate::{moved, silent};
+use crate::{moved, silent, told};
 
-/// The bound of waiting for what a connection is asked. Each connection, or call that takes one, has its own: it ends the waiting
-/// also when another server has become the primary.
+/// The bound of waiting for what a connection is asked. Each connection, or call that takes one,
+/// has its own: it ends the waiting also when another server has become the primary.
 #[derive(Debug, Clone)]
 pub struct Patience {
     within: Duration,
@@ -43,13 +43,15 @@ impl Patience {
     /// Returns the outcome of `call`.
     ///
     /// # Errors
-    /// Those of `call`; [`silent`] when it has none in time; [`moved`] when another server is the primary.
+    /// Those of `call`; [`silent`] when it has none in time; [`moved`] when another server is the
+    /// primary.
     pub async fn answered<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answered = async { timeout(self.within, call).await.unwrap_or_else(|_| Err(silent())) };
         self.acquired(answered).await
     }
 
-    /// Returns the outcome of `call`, which has a bound of its own, as that of taking a connection from a pool.
+    /// Returns the outcome of `call`, which has a bound of its own, as that of taking a connection
+    /// from a pool.
     ///
     /// # Errors
     /// Those of `call`; [`moved`] when another server is the primary.
@@ -57,7 +59,7 @@ impl Patience {
         tokio::select! {
             biased;
             () = self.ends() => Err(moved()),
-            answer = call => answer,
+            answer = call => answer.map_err(told),
         }
     }
 

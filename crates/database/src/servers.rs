@@ -1,8 +1,9 @@
-//! The servers of a list of addresses, and which of them takes writes: the primary. Every connection to PostgreSQL is made from
-//! here, or by a pool that follows what is found here.
+//! The servers of a list of addresses, and which of them takes writes: the primary. Every
+//! connection to PostgreSQL is made from here, or by a pool that follows what is found here.
 //!
-//! A server that is in recovery is a standby, and refused; so is one whose sessions are read-only. Of two that take writes, the one on
-//! the later timeline was promoted later: the other one is a former primary that came back.
+//! A server that is in recovery is a standby, and refused; so is one whose sessions are read-only.
+//! Of two that take writes, the one on the later timeline was promoted later: the other one is a
+//! former primary that came back.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -17,17 +18,19 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::address::server_name;
-use crate::{Addresses, Patience, silent};
+use crate::{Addresses, Patience, silent, told};
 
 /// Longest that one server may take to accept a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Once a server has answered, the others are waited for so long.
-const OTHERS_WITHIN: Duration = Duration::from_secs(2);
-/// Once a server that takes writes is found, the others are waited for so long: one of them may be on a later timeline.
+const OTHERS_WITHIN: Duration = Duration::from_secs(1);
+/// Once a server that takes writes is found, the others are waited for so long: one of them may be
+/// on a later timeline.
 const LATER_WITHIN: Duration = Duration::from_millis(500);
 
-/// Refuses a server that takes no writes, and turns off what a server may have set for the sessions of everybody: connections of ours
-/// are idle for long on purpose. Settings that the server's version does not know are left out.
+/// Refuses a server that takes no writes, and turns off what a server may have set for the sessions
+/// of everybody: connections of ours are idle for long on purpose. Settings that the server's
+/// version does not know are left out.
 pub(crate) const ADMIT: &str = "DO $$ BEGIN
     IF pg_is_in_recovery() THEN
         RAISE EXCEPTION 'the server is in recovery: it is a standby' USING ERRCODE = '25006';
@@ -68,7 +71,8 @@ pub struct Primary {
     timeline: Option<Timeline>,
 }
 
-/// What of the history of a cluster a server has: each promotion begins a timeline with a higher number.
+/// What of the history of a cluster a server has: each promotion begins a timeline with a higher
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Timeline {
     cluster: i64,
@@ -82,12 +86,13 @@ impl Servers {
         Self(Arc::new(Inner { list, primary: watch::Sender::new(None) }))
     }
 
-    /// Connects to the primary, for a session whose answers are waited for `within` that time. All servers are asked at once, so that one that does not answer holds up nobody for long, and a former
-    /// primary is told from the present one. Pools and waiting calls move to what is found.
+    /// Connects to the primary, for a session whose answers are waited for `within` that time. All
+    /// servers are asked at once, so that one that does not answer holds up nobody for long, and a
+    /// former primary is told from the present one. Pools and waiting calls move to what is found.
     ///
     /// # Errors
-    /// No server of the list takes writes within 5 s. The error says of each why not; of a single server, or where all refuse for good,
-    /// it is that server's own.
+    /// No server of the list takes writes within 5 s. The error says of each why not; of a single
+    /// server, or where all refuse for good, it is that server's own.
     pub async fn connect(&self, within: Duration) -> Result<Session, Error> {
         let mut attempts: FuturesUnordered<_> = (0..self.0.list.len()).map(|place| self.attempt(place)).collect();
         let (mut found, mut failures) = (Vec::new(), Vec::new());
@@ -143,7 +148,7 @@ impl Servers {
     async fn attempt(&self, place: usize) -> (usize, Result<(Primary, PgConnection), Error>) {
         let options = &self.0.list[place];
         let connect = async {
-            let mut connection = options.connect().await?;
+            let mut connection = options.connect().await.map_err(told)?;
             connection.execute(ADMIT).await.map_err(refusal)?;
             let timeline = timeline(&mut connection).await?;
             Ok((Primary { place, timeline }, connection))
@@ -175,8 +180,8 @@ impl Servers {
         found.into_iter().find(|(primary, _)| *primary == chosen).ok_or_else(silent)
     }
 
-    /// Returns whether a server has an earlier timeline than was seen. With one server there is nothing to choose: it may have been
-    /// restored.
+    /// Returns whether a server has an earlier timeline than was seen. With one server there is
+    /// nothing to choose: it may have been restored.
     fn is_former(&self, server: Primary, known: Option<Primary>) -> bool {
         let known = known.and_then(|known| known.timeline);
         let is_earlier = |(now, known): (Timeline, Timeline)| now.cluster == known.cluster && now.number < known.number;
@@ -227,8 +232,8 @@ async fn timeline(connection: &mut PgConnection) -> Result<Option<Timeline>, Err
     }
 }
 
-/// Returns the server of the known cluster that was promoted last. Where nothing tells them apart, the known one stays, or else the first
-/// of the list is taken.
+/// Returns the server of the known cluster that was promoted last. Where nothing tells them apart,
+/// the known one stays, or else the first of the list is taken.
 fn latest(known: Option<Primary>, found: &[Primary]) -> Option<Primary> {
     let cluster = known.and_then(|known| known.timeline).map(|timeline| timeline.cluster);
     found.iter().copied().max_by_key(|server| {
@@ -244,7 +249,8 @@ fn former() -> Error {
     Error::Io(io::Error::new(io::ErrorKind::NotConnected, text))
 }
 
-/// Returns whether waiting may help: nobody answers, the server starts or stops, has no room for the connection, or is a standby.
+/// Returns whether waiting may help: nobody answers, the server starts or stops, has no room for
+/// the connection, or is a standby.
 fn may_pass(error: &Error) -> bool {
     match error {
         Error::Database(cause) => {

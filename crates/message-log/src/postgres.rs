@@ -110,6 +110,7 @@ impl PostgresLog {
         let conn = &mut session.connection;
         schema::migrate(conn, &connecting).await?;
         schema::check_locks(conn).await.map_err(outward)?;
+        schema::check_connections(conn, options.connections()).await.map_err(outward)?;
         let today = day::prepare(conn, space).await.map_err(outward)?;
 
         let (readers, workers) = (connecting.calls(options.readers), connecting.calls(options.workers));

@@ -85,12 +85,15 @@ ids! {
 
 impl EpochId {
     /// Makes an epoch that is greater than this one, whatever the clock says: of two epochs the greater
-    /// one is later.
+    /// one is later. It is this epoch with its last parts replaced by a new one, as many as can be, so
+    /// that epochs do not grow with their number.
     #[must_use]
     pub fn successor(&self) -> Self {
         let next = Self::generate();
-        let tail = next.as_str().trim_start_matches(|c: char| c != '_');
-        if next > *self { next } else { Self::new(format!("{self}{tail}")) }
+        let (text, tail) = (self.as_str(), next.as_str().trim_start_matches(|c: char| c != '_'));
+        let ends = text.match_indices('_').map(|(end, _)| end).chain([text.len()]);
+        let mut later = ends.map(|end| Self::new(format!("{}{tail}", &text[..end])));
+        later.find(|epoch| epoch > self).unwrap_or(next)
     }
 }
 
@@ -103,6 +106,16 @@ mod tests {
         for former in [EpochId::generate(), EpochId::new("epoch_zzz")] {
             assert!(former.successor() > former);
         }
+    }
+
+    #[test]
+    fn an_epoch_does_not_grow_with_the_number_of_those_before_it() {
+        let mut epochs = vec![EpochId::new("epoch_zzz")];
+        for _ in 0..10 {
+            epochs.extend(epochs.last().map(EpochId::successor));
+        }
+        assert!(epochs.is_sorted_by(|former, next| former < next), "{epochs:?}");
+        assert_eq!(epochs[10].as_str().len(), epochs[1].as_str().len(), "{epochs:?}");
     }
 
     #[test]

@@ -7,6 +7,13 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
+/// Bounds of a session, whatever the server or the role sets for everybody. A statement ends before a store has no more
+/// patience. A process that was stopped in a transaction does not keep the others from its rows for long.
+const POSTGRES_SETUP: &str = "SET synchronous_commit = on;
+    SET statement_timeout = '25s';
+    SET lock_timeout = 0;
+    SET idle_in_transaction_session_timeout = '60s'";
+
 impl Dialect {
     /// Begins a transaction that writes. On SQLite it takes the write lock at once: one that took it later could fail
     /// halfway because another wrote in between.
@@ -34,7 +41,7 @@ impl Dialect {
                 "PRAGMA synchronous = FULL",
                 "PRAGMA foreign_keys = ON",
             ],
-            Self::Postgres => &["SET synchronous_commit = on"],
+            Self::Postgres => &[POSTGRES_SETUP],
         }
     }
 

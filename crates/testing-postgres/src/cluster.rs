@@ -22,8 +22,13 @@ const WAIT_AT_MOST: Duration = Duration::from_secs(60);
 /// Pause between two questions, or two looks at processes that are about to end.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits for the end of our process, however it ends, then takes everything away.
-const WATCH: &str = r#"cat >/dev/null; "$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
+/// Waits for the end of our process, however it ends, then takes everything away, also a server that is held still.
+const WATCH: &str = r#"cat >/dev/null; kill -CONT "$(head -n 1 "$1/data/postmaster.pid")"
+"$0" stop --silent --mode=immediate -D "$1/data"; rm -rf "$1""#;
+
+/// Mounts a disk of some MiB for a user and its group at a folder, and starts a server beside it as that user.
+const SMALL_DISK: &str = r#"mount -t tmpfs -o "size=$1m,mode=0700,uid=$2,gid=$3" tmpfs "$4" &&
+exec setpriv --reuid "$2" --regid "$3" --clear-groups "$5" -D "$6" start --silent --wait -o "$7" -l "$8""#;
 
 const END_CONNECTIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :'database'";
 
@@ -184,9 +189,8 @@ impl Cluster {
 
     /// Starts it after a stop, at the same address.
     pub fn start_again(&self) -> Result<(), Error> {
-        let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1", self.port, self.folder.display());
         let log = self.folder.join("log");
-        command::launch(self.control().args(["start", "--silent", "--wait", "-o", &options, "-l"]).arg(log))
+        command::launch(self.control().args(["start", "--silent", "--wait", "-o", &self.options(), "-l"]).arg(log))
     }
 
     /// Holds all its processes still, as a machine without time for them would.
@@ -204,6 +208,34 @@ impl Cluster {
     pub fn processes(&self) -> Result<Vec<u32>, Error> {
         let first = self.first_process()?;
         Ok(std::iter::once(first).chain(children(first)).collect())
+    }
+
+    /// Starts the server again with a small disk of its own, for databases that are made on it. The disk is in memory, in a
+    /// mount namespace that ends with the server. Only root may mount one.
+    pub fn restart_with_small_disk(&self, mebibytes: u32) -> Result<(), Error> {
+        let (uid, gid) = self.programs.ids().ok_or(Error::NoMount)?;
+        let disk = self.disk();
+        fs::create_dir(&disk).map_err(|cause| Error::Folder { path: disk.clone(), cause })?;
+        self.stop(Stop::Fast)?;
+        let mut start = Command::new("unshare");
+        start
+            .args(["--mount", "sh", "-c", SMALL_DISK, "sh"])
+            .args([mebibytes, uid, gid].map(|number| number.to_string()));
+        start.arg(disk).arg(self.programs.command("pg_ctl").get_program()).arg(self.data());
+        command::launch(start.arg(self.options()).arg(self.folder.join("log")))
+    }
+
+    /// Gives the small disk of a server another size.
+    pub fn resize_small_disk(&self, mebibytes: u32) -> Result<(), Error> {
+        let mut resize = Command::new("nsenter");
+        resize.arg("--target").arg(self.first_process()?.to_string()).args(["--mount", "mount", "-o"]);
+        command::run(resize.arg(format!("remount,size={mebibytes}m")).arg(self.disk()))
+    }
+
+    /// Makes an empty database on the small disk.
+    pub fn create_database_on_small_disk(&self, name: &str) -> Result<(), Error> {
+        self.execute(&format!("CREATE TABLESPACE small LOCATION '{}'", self.disk().display()))?;
+        self.execute(&format!("CREATE DATABASE {name} TABLESPACE small")).map(drop)
     }
 
     /// Makes an empty database.
@@ -238,6 +270,14 @@ impl Cluster {
         let mut initialize = self.programs.command("initdb");
         initialize.arg("-D").arg(self.data()).args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"]);
         command::run(initialize.arg("--no-sync").args(more))
+    }
+
+    fn options(&self) -> String {
+        format!("-p {} -k {} -c listen_addresses=127.0.0.1", self.port, self.folder.display())
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.join("disk")
     }
 
     fn data(&self) -> PathBuf {

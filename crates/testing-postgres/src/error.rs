@@ -12,6 +12,8 @@ pub enum Error {
     NotInstalled,
     #[error("PostgreSQL refuses to run as root, and there is no user named postgres to run it as")]
     NoUser,
+    #[error("only root may mount a disk for a test")]
+    NoMount,
     #[error("{program} cannot be run: {cause}")]
     Run { program: String, cause: std::io::Error },
     #[error("{program} failed: {output}")]

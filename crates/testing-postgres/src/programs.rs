@@ -53,6 +53,11 @@ impl Programs {
         Ok(String::from_utf8_lossy(&text).trim().to_owned())
     }
 
+    /// The ids of the user that the server runs as when we are root, and of its group.
+    pub(crate) fn ids(&self) -> Option<(u32, u32)> {
+        self.user.map(|User { uid, gid }| (uid, gid))
+    }
+
     /// A command for one of the programs, as the user that the server runs as.
     pub(crate) fn command(&self, program: &str) -> Command {
         self.as_user(self.folder.join(program))

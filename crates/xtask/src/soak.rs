@@ -46,7 +46,8 @@ pub fn run(options: &[String]) -> Result<()> {
 fn run_suites(seed: u64) -> Result<()> {
     eprintln!("\nround with seed {seed}");
     let mut test = cargo(["test", "--workspace", "--locked", "--features", FAILPOINTS, "--test", "it"]);
-    test.args(["--", "planes::faults", "planes::scale", "planes::split", "--nocapture", "--test-threads=1"]);
+    test.args(["--", "planes::faults", "planes::scale", "planes::split", "planes::full_disk"]);
+    test.args(["--nocapture", "--test-threads=1"]);
     test.env("KANAT_SOAK", "1").env("KANAT_SOAK_KILLS", KILLS).env("KANAT_SOAK_SEED", seed.to_string());
     test.env("KANAT_SOAK_FLOWS", FLOWS).env("KANAT_SOAK_ENTRIES", ENTRIES);
     command::run(test)

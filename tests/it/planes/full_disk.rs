@@ -1,13 +1,17 @@
 //! A full disk is told to senders, and takes nothing from what was acked.
 
+use kanat_model::id::MessageId;
+use kanat_testing_postgres::{Cluster, Durability, Programs};
 use kanat_tests::target::Reply;
-use kanat_tests::{FakeTarget, TestApp, until};
+use kanat_tests::{FakeTarget, TestApp, soak, until};
 use serde_json::json;
 
 use crate::webhook::passthrough;
 
 /// Room for the schema and a few dozen messages in each file.
 const FILE_LIMIT_KIB: u32 = 3 * 1024;
+/// Room for the schemas and some hundred messages.
+const SMALL_DISK_MIB: u32 = 40;
 /// More than fits, whatever the log's files are.
 const ATTEMPTS: usize = 2_000;
 
@@ -64,6 +68,52 @@ async fn a_full_disk_answers_503_loses_nothing_that_was_acked_and_needs_no_resta
         assert!(target.received().iter().any(|r| r.header("idempotency-key") == id), "{id}");
     }
     println!("disk full after {} messages: 503 for the next, 0 acked lost, 202 once there is room", acked.len());
+}
+
+/// Only root may mount the disk, so that it is a test of the soak.
+#[tokio::test]
+async fn a_full_disk_of_postgresql_answers_503_loses_nothing_that_was_acked_and_needs_no_restart_afterwards() {
+    if !soak::is_on() {
+        return;
+    }
+    let cluster = Cluster::start(Programs::find_or_install().unwrap(), Durability::OnDisk).unwrap();
+    cluster.restart_with_small_disk(SMALL_DISK_MIB).unwrap();
+    cluster.create_database_on_small_disk("kanat").unwrap();
+    let app = TestApp::start_with(&[("KANAT_DATABASE_URL", &cluster.url("kanat"))]).await;
+    let target = FakeTarget::start().await;
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app.api.deployed(&passthrough("filling")).await;
+    // The database makes small what repeats itself.
+    let filling = || (0..2_000).map(|_| MessageId::generate().into_string()).collect::<String>();
+    let mut acked = Vec::new();
+    let refused = loop {
+        let answer = app.api.without_key().post(&url, &json!({ "filling": filling() })).await;
+        if answer.status != 202 {
+            break answer;
+        }
+        acked.push(answer.json()["messageId"].as_str().unwrap().to_owned());
+    };
+    assert!(!refused.header("retry-after").is_empty(), "{:?}", refused.headers);
+    refused.expect_error(503, "UNAVAILABLE");
+    assert!(!acked.is_empty());
+    let not_ready = until("the service is not ready", || async {
+        app.api.without_key().post(&url, &json!({ "filling": filling() })).await;
+        let answer = app.api.without_key().get("/ready").await;
+        (answer.status == 503).then(|| answer.json())
+    })
+    .await;
+    let reason = not_ready["status"].as_str().unwrap();
+    assert!(reason.contains("the disk of PostgreSQL is full"), "{reason}");
+
+    cluster.resize_small_disk(10 * SMALL_DISK_MIB).unwrap();
+    until("the service is ready again, without a message", || async {
+        (app.api.without_key().get("/ready").await.status == 200).then_some(())
+    })
+    .await;
+    for id in &acked {
+        app.api.message_becomes(id, "delivered").await;
+    }
+    println!("disk of PostgreSQL full after {} messages, 0 acked lost", acked.len());
 }
 
 #[tokio::test]

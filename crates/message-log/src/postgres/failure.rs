@@ -1,6 +1,9 @@
 //! What PostgreSQL's errors mean for a log.
 
+use std::io;
+
 pub(super) use kanat_database::silent;
+use kanat_database::told;
 
 use crate::Error;
 
@@ -52,10 +55,18 @@ impl Kind {
     }
 }
 
+/// Returns whether the database did not answer for as long as it may.
+pub(super) fn is_silence(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(cause) if cause.kind() == io::ErrorKind::TimedOut)
+}
+
 /// What a caller of the log is told.
 pub(super) fn outward(error: sqlx::Error) -> Error {
+    let error = told(error);
     match Kind::of(&error) {
-        Kind::NoRoom | Kind::Contended | Kind::Away | Kind::Broken => Error::Unavailable(error.to_string()),
+        // Everybody may read why the service is not ready; where the file is, the log says.
+        Kind::NoRoom => Error::Disk("the disk of PostgreSQL is full".to_owned()),
+        Kind::Contended | Kind::Away | Kind::Broken => Error::Unavailable(error.to_string()),
         Kind::Operation => Error::Other(error.to_string()),
     }
 }

@@ -79,6 +79,13 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Returns the most connections of an open log: one more than the writers for what has keys, and one that listens.
+    pub(super) fn connections(&self) -> u32 {
+        self.writers.max(1) + self.readers.max(1) + self.workers.max(1) + 2
+    }
+}
+
 /// The ways to the database.
 #[derive(Debug, Clone)]
 pub(super) struct Connecting {

@@ -209,6 +209,26 @@ pub(super) async fn check_locks(conn: &mut PgConnection) -> Result<(), sqlx::Err
     Ok(())
 }
 
+/// The most connections that the server, the database and the role allow.
+const CONNECTIONS: &str = "SELECT least(
+    current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
+    (SELECT nullif(rolconnlimit, -1)::bigint FROM pg_roles WHERE rolname = current_user),
+    (SELECT nullif(datconnlimit, -1)::bigint FROM pg_database WHERE datname = current_database()))";
+
+/// Warns of a server that allows fewer connections than this process may want for its messages.
+pub(super) async fn check_connections(conn: &mut PgConnection, wanted: u32) -> Result<(), sqlx::Error> {
+    let allowed: i64 = sqlx::query(CONNECTIONS).fetch_one(conn).await?.try_get(0)?;
+    if allowed < i64::from(wanted) {
+        tracing::warn!(
+            allowed,
+            wanted,
+            "this PostgreSQL server allows fewer connections than this process may open for messages alone: lower \
+             --log-readers, --log-workers and --log-writers"
+        );
+    }
+    Ok(())
+}
+
 /// Brings the schema up to this build's, one process at a time.
 pub(super) async fn migrate(conn: &mut PgConnection, connecting: &Connecting) -> Result<(), Error> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);

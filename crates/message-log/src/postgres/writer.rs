@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::doubt::{Doubt, Outcome};
-use super::failure::{Kind, outward};
+use super::failure::{Kind, is_silence, outward};
 use super::operation::{self, Answer, Effect, Operation};
 use super::options::Connecting;
 use super::shared::{Change, Shared};
@@ -113,17 +113,20 @@ impl Writer {
     fn undone(&self, batch: Vec<Operation>, tried: u32, error: sqlx::Error, pending: &mut Vec<(Vec<Operation>, u32)>) {
         match Kind::of(&error) {
             Kind::Contended if tried < TRIES => pending.push((batch, tried + 1)),
+            // The server, or something on the way to it, may have ended the session while it was idle.
+            Kind::Broken if tried == 1 && !is_silence(&error) => pending.push((batch, tried + 1)),
             Kind::NoRoom => {
                 tracing::error!(error = %error, operations = batch.len(), "the message log has no room on its disk");
                 let (appends, rest): (Vec<_>, Vec<_>) =
                     batch.into_iter().partition(|operation| operation.work.brings_messages());
                 // What is accepted already must get on, and retention makes room: it is tried without the appends.
                 let retry = !appends.is_empty() && !rest.is_empty();
-                self.refuse(appends, &Error::Disk(error.to_string()));
+                let full = outward(error);
+                self.refuse(appends, &full);
                 if retry {
                     pending.push((rest, tried));
                 } else {
-                    self.refuse(rest, &outward(error));
+                    self.refuse(rest, &full);
                 }
             }
             Kind::Contended | Kind::Away | Kind::Broken => {

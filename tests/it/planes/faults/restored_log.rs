@@ -140,8 +140,8 @@ async fn all_that_the_restored_log_has_is_delivered_also_when_it_came_past_where
         lost.push(send(&b, &ordered, ORDERED + n).await);
     }
     b.signal("STOP").await;
-    split.database.restore(&backup).unwrap();
     let before = ordered_target.received().len();
+    split.database.restore(&backup).unwrap();
     let mut later = Vec::new();
     for n in 0..200 {
         later.push(send(&a, &more, n).await);

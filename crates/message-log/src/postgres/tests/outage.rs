@@ -8,6 +8,7 @@ use futures::future::join_all;
 use kanat_model::id::{BootId, FlowId, MessageId, NodeId};
 use kanat_model::message::Status;
 use kanat_testing_postgres::{Cluster, Durability, Line, Programs, Stop};
+use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::sync::Mutex;
 
 use super::Place;
@@ -252,4 +253,68 @@ async fn a_transaction_that_stands_still_is_ended_by_the_database() {
     while node.log.last_event().await.unwrap() == begin {
         changed.changed().await.unwrap();
     }
+}
+
+/// As on a server that ends sessions which are idle, or behind a firewall that does.
+#[tokio::test]
+async fn a_session_that_was_ended_while_it_was_idle_costs_nobody_a_refusal() {
+    let place = Place::new();
+    let node = Node::start(place.database.url(), Options::default()).await;
+    let mut conn = place.connect().await;
+    let end_others = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    for _ in 0..3 {
+        let lease = leased(node.log.append(node.message()).await.unwrap());
+        sqlx::raw_sql(end_others).execute(&mut conn).await.unwrap();
+        assert_eq!(node.log.settle(&settlement(&lease, 1, Outcome::Delivered)).await.unwrap(), Settled::Done);
+    }
+    node.log.close().await;
+}
+
+/// A managed service has settings for everybody's sessions. Ours have their own.
+#[tokio::test]
+async fn sessions_have_their_own_bounds_whatever_the_database_sets_for_everybody() {
+    let place = Place::new();
+    let mut conn = place.connect().await;
+    let settings = [
+        ("statement_timeout", "5s", "30s"),
+        ("lock_timeout", "1s", "10s"),
+        ("idle_in_transaction_session_timeout", "1s", "5s"),
+        ("idle_session_timeout", "1s", "0"),
+    ];
+    for (name, value, _) in settings {
+        alter(&mut conn, &format!("SET {name} = ''{value}''")).await;
+    }
+    let pool = place.connecting().pool(1);
+    let mut session = place.connect().await;
+    for (name, _, expected) in settings {
+        let show = || sqlx::query_scalar::<_, String>("SELECT current_setting($1)").bind(name);
+        assert_eq!(show().fetch_one(&mut session).await.unwrap(), expected, "{name}");
+        assert_eq!(show().fetch_one(&pool).await.unwrap(), expected, "{name}");
+    }
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_connection_says_what_to_do() {
+    let place = Place::new();
+    let mut conn = place.connect().await;
+    alter(&mut conn, "CONNECTION LIMIT 0").await;
+    // The limit is not for those who may do everything.
+    let role = format!("tenant_{}", MessageId::generate().as_str());
+    let execute = async |conn: &mut PgConnection, statement: String| {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(conn).await.unwrap();
+    };
+    execute(&mut conn, format!("CREATE ROLE {role} LOGIN")).await;
+    let url = place.database.url().replace("postgres@", &format!("{role}@"));
+    let refused = PostgresLog::open(&url, Options::default()).await.err().unwrap();
+    execute(&mut conn, format!("DROP ROLE {role}")).await;
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
+    assert!(refused.to_string().contains("lower --store-connections"), "{refused}");
+}
+
+/// Changes the database that a connection is to.
+async fn alter(conn: &mut PgConnection, change: &str) {
+    let statement = format!("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {change}', current_database()); END $$");
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(conn).await.unwrap();
 }
