@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_net::body::{self, BoxError};
 use kanat_net::{Body, request_id};
 use tokio_util::sync::CancellationToken;
@@ -96,10 +96,28 @@ where
         }
     };
     response.headers_mut().insert(request_id::HEADER, request_id);
+    keep_from_scripts(response.headers_mut());
     if shared.is_going() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Keeps what flows and targets answer from running in a browser under this service's own origin. Only JSON, which no browser runs,
+/// goes out as it is; what a mapping says of it is replaced.
+fn keep_from_scripts(headers: &mut HeaderMap) {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if kind.is_some_and(is_json) {
+        return;
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+}
+
+fn is_json(kind: &[u8]) -> bool {
+    const JSON: &[u8] = b"application/json";
+    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    essence.eq_ignore_ascii_case(JSON)
 }
 
 /// Fixed paths come first; what is for none of them is for the published APIs.

@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::tls::{ClientCertificate, ServerTls};
-use crate::{Body, Inbound};
+use crate::{Body, Inbound, body};
 use tower::ServiceExt;
 
 /// Bounds of a listener.
@@ -153,7 +154,16 @@ async fn connection<I, S>(
         if let Some(certificate) = certificate {
             parts.extensions.insert(certificate);
         }
-        service.clone().oneshot(Request::from_parts(parts, body))
+        let answer = match names_one_host(&parts) {
+            true => Ok(service.clone().oneshot(Request::from_parts(parts, body))),
+            false => Err(hostless()),
+        };
+        async move {
+            match answer {
+                Ok(answer) => answer.await,
+                Err(refused) => Ok(refused),
+            }
+        }
     });
     let serving = http.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
@@ -169,12 +179,49 @@ async fn connection<I, S>(
     }
 }
 
+/// Returns whether a request says for which host it is, and of one alone: others on the way may have taken it for another's. Probes of
+/// HTTP/1.0 need not.
+fn names_one_host(parts: &Parts) -> bool {
+    let hosts = parts.headers.get_all(header::HOST).iter().count();
+    match parts.version {
+        Version::HTTP_11 => hosts == 1,
+        Version::HTTP_10 => hosts == 1 || hosts == 0 && ["/health", "/ready"].contains(&parts.uri.path()),
+        _ => true,
+    }
+}
+
+fn hostless() -> Response<Body> {
+    let text = r#"{"error":"a request has one Host header","code":"INVALID_ARGUMENT","details":[]}"#;
+    let mut response = Response::new(body::full(text));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::Notify;
+
+    #[test]
+    fn a_request_names_one_host() {
+        let request = |version, path: &str, hosts: &[&str]| {
+            let mut request = Request::builder().version(version).uri(path);
+            for host in hosts {
+                request = request.header("host", *host);
+            }
+            names_one_host(&request.body(()).unwrap().into_parts().0)
+        };
+        assert!(request(Version::HTTP_11, "/a", &["x"]));
+        assert!(!request(Version::HTTP_11, "/a", &[]));
+        assert!(!request(Version::HTTP_11, "/health", &[]));
+        assert!(!request(Version::HTTP_11, "/a", &["x", "y"]));
+        assert!(request(Version::HTTP_10, "/ready", &[]));
+        assert!(!request(Version::HTTP_10, "/a", &[]));
+        assert!(!request(Version::HTTP_10, "/health", &["x", "y"]));
+        assert!(request(Version::HTTP_2, "/a", &[]));
+    }
 
     #[tokio::test]
     async fn a_shutdown_lets_an_open_request_finish() {

@@ -224,7 +224,5 @@ pub(crate) fn answer(accepted: &Accepted) -> Response<Body> {
 fn text(text: String) -> Response<Body> {
     let mut response = Response::new(bodies::full(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // A challenge is the sender's own text: no browser shall take it for a page.
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

@@ -41,6 +41,8 @@ async fn malformed_requests_are_refused_and_others_served() {
         (format!("{post}content-length: 1\r\ncontent-length: 2\r\n\r\n{{}}"), "400"),
         (format!("{post}transfer-encoding: chunked\r\n\r\nzz\r\n{{}}\r\n0\r\n\r\n"), "400"),
         (format!("GET /health HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(200_000)), "431"),
+        ("GET /health HTTP/1.1\r\nconnection: close\r\n\r\n".to_owned(), "400"),
+        ("GET /health HTTP/1.1\r\nhost: x\r\nhost: y\r\nconnection: close\r\n\r\n".to_owned(), "400"),
         ("GET /%zz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_owned(), "4"),
         ("GET /api/v1/%ff HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_owned(), "400"),
     ];
@@ -50,6 +52,8 @@ async fn malformed_requests_are_refused_and_others_served() {
         let line = answer.lines().next().unwrap_or_default();
         assert!(line.starts_with(&format!("HTTP/1.1 {status}")), "{line:?} to {:?}", &request[..request.len().min(90)]);
     }
+    let probe = say(&app, b"GET /health HTTP/1.0\r\n\r\n").await;
+    assert!(probe.starts_with(b"HTTP/1.0 200"), "{}", String::from_utf8_lossy(&probe));
     // A body that breaks off is nobody's message.
     say(&app, format!("{post}content-length: 100\r\n\r\n{{\"half\":").as_bytes()).await;
     let list = app.api.get(&format!("/api/v1/messages?flowId={flow}")).await.expect(200);

@@ -36,6 +36,29 @@ async fn consumers_speak_http_as_they_are_used_to() {
     hosts(&app).await;
 }
 
+#[tokio::test]
+async fn what_is_no_json_cannot_run_in_a_browser_under_the_origin_of_the_service() {
+    let app = TestApp::start().await;
+    app.api.deployed(&quote("quotes")).await;
+    let page = json!({
+        "flowName": "quotes", "path": "page", "method": "GET", "authType": "none", "responseSchema": true,
+        "responseMapping": "source",
+        "responseHeaders": { "Content-Type": "text/html", "Content-Security-Policy": "default-src *" },
+    });
+    app.api.post(PATH, &page).await.expect(201);
+    let plain = json!({
+        "flowName": "quotes", "path": "plain", "method": "GET", "authType": "none", "responseSchema": true,
+        "responseMapping": "source",
+    });
+    app.api.post(PATH, &plain).await.expect(201);
+    let page = say(&app, &["GET /v1/page?a=1"], b"").await;
+    assert_eq!((page.status, page.header("content-type").as_str()), (200, "text/html"));
+    assert_eq!(page.header("x-content-type-options"), "nosniff");
+    assert_eq!(page.header("content-security-policy"), "sandbox");
+    let plain = say(&app, &["GET /v1/plain"], b"").await;
+    assert_eq!((plain.status, plain.header("content-security-policy").as_str()), (200, ""));
+}
+
 async fn say(app: &TestApp, lines: &[&str], body: &[u8]) -> RawAnswer {
     raw::send(&app.base, &raw::request(lines, body)).await
 }
