@@ -1,6 +1,8 @@
 //! The one writer of the file. All that is queued when it turns to its queue goes to disk together; while that is written,
 //! the next group gathers. Nobody is answered before it is on disk: in the journal, where that will do, or in the tables.
 
+mod room;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,14 +21,12 @@ use super::shared::Shared;
 use super::statements::Statements;
 use super::transaction::{self, Commit};
 use crate::Error;
+pub(super) use room::Room;
 
 /// Most operations of one transaction.
 const BATCH: usize = 1_024;
 /// Most bytes of bodies in one transaction, so that one does not take too long; a single larger one is taken whole.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
-
-/// Length of the write-ahead log at which it is emptied while the reserve is given.
-const LOG_BYTES_ON_A_FULL_DISK: u64 = 1 << 20;
 
 pub(super) struct Writer {
     checkpoints: Checkpoints,
@@ -42,12 +42,6 @@ pub(super) struct Writer {
     last_seq: i64,
     /// What a commit is worth that somebody waits for.
     answered: Commit,
-}
-
-/// What tells of the disk.
-pub(super) struct Room {
-    pub watch: Watch,
-    pub reserve: Reserve,
 }
 
 /// Operations of one transaction.
@@ -141,45 +135,6 @@ impl Writer {
             self.write_down(statements, operations);
         }
         self.answer_readers(statements);
-    }
-
-    /// Refuses what brings messages while the reserve is given to what became of others.
-    fn let_in(&self, operations: Vec<Operation>) -> Vec<Operation> {
-        if self.reserve.lets_in() {
-            return operations;
-        }
-        let brings = |operation: &Operation| operation.work.brings_messages() || matches!(operation.work, Work::Probe);
-        let (refused, rest): (Vec<_>, Vec<_>) = operations.into_iter().partition(brings);
-        self.refuse(refused, &self.watch.disk_is_full());
-        rest
-    }
-
-    /// Makes room on a full disk: the write-ahead log goes into its file, or the reserve is given. Returns whether it is worth
-    /// another try.
-    fn makes_room(&mut self, statements: &Statements<'_>, error: &rusqlite::Error) -> bool {
-        if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DiskFull) || !self.reserve.is_disk_full() {
-            return false;
-        }
-        let was_emptied = std::mem::replace(&mut self.is_emptied, true);
-        if !was_emptied && self.empties_log(statements) {
-            return true;
-        }
-        let is_given = self.reserve.give();
-        if is_given {
-            self.empties_log(statements);
-        }
-        is_given
-    }
-
-    /// Moves the write-ahead log into its file, and returns whether the disk has room then. Nobody is waited for.
-    fn empties_log(&self, statements: &Statements<'_>) -> bool {
-        let conn = statements.conn();
-        let emptied = conn.busy_timeout(Duration::ZERO).and_then(|()| self.checkpoints.truncate(conn).map(|_| ()));
-        if let Err(error) = emptied {
-            self.checkpoints.syncs().note(&error);
-            return false;
-        }
-        !self.reserve.is_disk_full()
     }
 
     /// Refuses all but the end, since nobody would find again what is written.
@@ -340,16 +295,6 @@ impl Writer {
         self.intake.folded(commit, wrote);
         self.shared.committed(self.last_seq, operations, effects, leaves_something);
         self.moves_on(statements);
-    }
-
-    /// After a commit, moves what the write-ahead log holds when there is enough of it. On a full disk that is soon: what is in the
-    /// write-ahead log takes many times the room that it takes in the file.
-    fn moves_on(&self, statements: &Statements<'_>) {
-        if self.reserve.is_given() && self.checkpoints.length_bytes() >= LOG_BYTES_ON_A_FULL_DISK {
-            self.empties_log(statements);
-        } else {
-            self.checkpoints.committed(statements.conn());
-        }
     }
 
     /// After a transaction that has been rolled back: refuses what cannot be done, and puts the rest in `pending`.
