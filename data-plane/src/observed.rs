@@ -21,7 +21,7 @@ const MAX_SHAPE: usize = 64 << 10;
 const MAX_NAME: usize = 500;
 /// Flows whose polls are told of between two reports, of one instance.
 const MAX_POLLS: usize = 50;
-/// Fewer calls tell nothing, and wait for others.
+/// Fewer calls of which one failed tell nothing, and wait for others.
 const FEWEST_CALLS: u64 = 5;
 
 /// What was seen since the last report; shared by all who call.
@@ -149,7 +149,7 @@ impl Observed {
 impl Seen {
     fn take(&mut self, connector: &Connector) -> Option<wire::ObservedConnector> {
         let endpoints: Vec<_> = self.endpoints.drain().filter_map(told).collect();
-        let (calls, failures, failure) = if self.calls >= FEWEST_CALLS {
+        let (calls, failures, failure) = if self.calls >= FEWEST_CALLS || self.calls > 0 && self.failures == 0 {
             let failure = std::mem::take(&mut self.failure);
             (std::mem::take(&mut self.calls), std::mem::take(&mut self.failures), failure)
         } else {

@@ -58,8 +58,11 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let caller = caller(&request)?;
         let new = convert::new(request.into_inner()).map_err(status::of)?;
+        let named = new.config.clone();
         let made = connector::create(&self.app, &caller, new).await.map_err(status::of)?;
-        convert::changed(&self.app, made)
+        let mut response = convert::changed(&self.app, made)?;
+        response.get_mut().warnings = convert::unsent(&named, response.get_ref());
+        Ok(response)
     }
 
     async fn list_connector_instances(
@@ -91,16 +94,18 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let (is_reconfigured, is_named) = (update.config.is_some(), update.name.is_some());
+        let (named, is_named) = (update.config.clone(), update.name.is_some());
         let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         let mut response = convert::changed(&self.app, updated)?;
-        let warnings = &mut response.get_mut().warnings;
-        if is_reconfigured {
+        let mut warnings = Vec::new();
+        if let Some(named) = named {
+            warnings.extend(convert::unsent(&named, response.get_ref()));
             warnings.extend(flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?);
         }
         if is_named {
             warnings.extend(flow::misnamed(&self.app, &caller, &id).await.map_err(status::of)?);
         }
+        response.get_mut().warnings = warnings;
         Ok(response)
     }
 

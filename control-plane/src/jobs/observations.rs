@@ -44,7 +44,7 @@ async fn take_up(app: &App, seen: ObservedConnector) -> Result<(), Error> {
             failure if failures > 0 && !failure.is_empty() => format!(", the last: {failure}"),
             _ => String::new(),
         };
-        let reason = format!("{failures} of {calls} calls of flows failed{last}");
+        let reason = format!("{failures} of {calls} {}{last}", health::CALLS_FAILED);
         health::observe(&mut tx, &id, Observation::Traffic { calls, failures }, &reason).await?;
     }
     for poll in seen.polls {

@@ -35,6 +35,11 @@ pub enum Observation {
 const FEWEST_CALLS: u64 = 5;
 
 impl Observation {
+    /// Returns whether calls went well, however few: it tells that what calls told before is over.
+    pub fn heals(self) -> bool {
+        matches!(self, Self::Traffic { calls, failures: 0 } if calls > 0)
+    }
+
     /// Whether it tells anything: a few calls do not.
     pub fn is_telling(self) -> bool {
         match self {

@@ -52,6 +52,10 @@ async fn an_instance_is_connected_and_its_endpoints_are_checked() {
     assert_eq!(both, serde_json::json!({"X-Tenant": "north", "X-A": "1"}));
     assert_eq!(headers(&["--set", "headers.X-A=2"]).await, serde_json::json!({"X-Tenant": "north", "X-A": "2"}));
     assert_eq!(headers(&["--unset", "headers.X-A"]).await, serde_json::json!({"X-Tenant": "north"}));
+    let plain = ["connector", "create", "http", "basic", "--set", "base_url=http://127.0.0.1:9", "--set", "username=u"];
+    cli.run(&[&plain[..], &["--set", "password=p"]].concat()).await.expect();
+    let unsent = cli.run(&["connector", "update", "basic", "--set", "token=t"]).await;
+    assert!(unsent.stderr.contains("token is kept and not sent: auth is basic, not bearer"), "{}", unsent.stderr);
     let refused = cli.run(&["connector", "update", "erp", "--set", "webhook_secret=null"]).await.fails(2);
     assert!(refused.contains("--unset webhook_secret takes it away"), "{refused}");
     let bare = cli.run(&["connector", "update", "erp", "--unset", "webhook_secret", "-o", "json"]).await.json();

@@ -31,7 +31,7 @@ async fn connection_tests_lead_from_state_to_state() {
 #[tokio::test]
 async fn calls_of_flows_tell_how_an_instance_does() {
     let app = TestApp::start().await;
-    let target = FakeTarget::scripted(|_, _| status(503)).await;
+    let target = FakeTarget::scripted(|_, earlier| status(if earlier < 5 { 503 } else { 200 })).await;
     let id = app.api.http_instance("erp", &target.url()).await;
     let yaml = crate::webhook::passthrough("failing") + "on_error: { retry: 0x fixed(1s) }\n";
     let (_, url) = app.api.deployed(&yaml).await;
@@ -48,4 +48,11 @@ async fn calls_of_flows_tell_how_an_instance_does() {
     let expected = format!("5 of 5 calls of flows failed, the last: POST {}/in answered 503", target.url());
     let reason = health["reason"].as_str().unwrap();
     assert!(reason.starts_with(&expected), "{reason}");
+
+    let message = app.api.webhook(&url, &json!({})).await;
+    app.api.message_becomes(&message, "delivered").await;
+    until("one call that went well heals it", || async {
+        (app.api.get(&path).await.expect(200)["status"] == "healthy").then_some(())
+    })
+    .await;
 }

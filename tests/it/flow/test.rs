@@ -147,3 +147,15 @@ async fn the_call_is_rendered_and_fails_as_in_a_run() {
     }
     assert!(target.received().is_empty());
 }
+
+#[tokio::test]
+async fn a_field_of_the_mapping_may_have_the_name_of_the_condition() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let yaml = "flow: parcel\nversion: 1\nsource:\n  trigger: webhook\nwhen: source.qty > 3\ntarget:\n  connector: erp\n  \
+                endpoint: /in\nmapping:\n  when: source.at | date('YYYY')\n";
+    let id = app.api.flow(yaml).await;
+    let sample = json!({ "sampleData": { "qty": 5, "at": "yesterday" } });
+    let tested = app.api.post(&format!("/api/v1/flows/{id}/test"), &sample).await.expect(200);
+    assert_eq!((&tested["matched"], tested["errors"].as_array().map(Vec::len)), (&json!(true), Some(1)));
+}

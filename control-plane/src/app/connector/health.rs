@@ -12,12 +12,17 @@ use crate::app::{App, Caller};
 /// As many changes of an instance are kept.
 const KEPT_CHANGES: u32 = 500;
 
+/// What the reason of a state that calls of flows told begins with, behind their numbers.
+pub const CALLS_FAILED: &str = "calls of flows failed";
+
 /// Takes up an observation; `reason` is what told so, in words fit for callers.
 pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, reason: &str) -> Result<(), Error> {
+    let known = connector_health::get(db, id).await?;
+    let heals = observation.heals() && known.as_ref().is_some_and(|known| known.reason.contains(CALLS_FAILED));
+    let observation = if heals { Observation::Passed } else { observation };
     if !observation.is_telling() {
         return Ok(());
     }
-    let known = connector_health::get(db, id).await?;
     let before = known.as_ref().and_then(|known| Health::parse(&known.status)).unwrap_or_default();
     let after = before.after(observation);
     if after == Health::Unknown {

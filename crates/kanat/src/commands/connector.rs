@@ -122,6 +122,7 @@ impl Command {
                 set(&mut body, "displayName", display_name);
                 let answer = client.post(INSTANCE.path, &body).await?;
                 session.print(&answer, |_| format!("connector instance {name} is created"))?;
+                warned(session, &answer);
                 session.hint(&format!("try it with `kanat connector test {name}`"));
                 Ok(())
             }
@@ -144,9 +145,7 @@ impl Command {
                 set(&mut body, "displayName", display_name);
                 let answer = client.patch(&path, &body).await?;
                 session.print(&answer, whole)?;
-                for warning in answer.list("warnings") {
-                    session.hint(warning.as_text().unwrap_or_default());
-                }
+                warned(session, &answer);
                 Ok(())
             }
             Self::Delete { instance, consent } => {
@@ -166,6 +165,12 @@ impl Command {
                 session.print(&answer, checked)
             }
         }
+    }
+}
+
+fn warned(session: &Session, answer: &Json) {
+    for warning in answer.list("warnings") {
+        session.hint(warning.as_text().unwrap_or_default());
     }
 }
 

@@ -19,6 +19,7 @@ use super::rotation::Rotation;
 use super::{Page, Session, given, input, schedule};
 use crate::client::Refusal;
 use crate::client::name::{FLOW, segment};
+use crate::exit::failure;
 use crate::output::Json;
 
 /// What can be done with flows. A flow is named by its id or its name.
@@ -170,7 +171,15 @@ impl Command {
             Self::Rollback { flow, version, discard_draft, consent } => {
                 let path = session.client.path(&FLOW, &flow).await?;
                 let found = session.client.get(&path, &[]).await?;
-                let what = format!("will run version {version} again");
+                let loses = show::difference(&found).is_some();
+                if loses && !discard_draft {
+                    return Err(failure(format!(
+                        "flow {flow} has a draft that is not deployed, and a rollback would throw it away: deploy it first, or give \
+                         --discard-draft\nsee what differs with `kanat flow diff {flow}`"
+                    )));
+                }
+                let draft = if loses { ", and its draft will be thrown away" } else { "" };
+                let what = format!("will run version {version} again{draft}");
                 if resumes(session, &found, &flow, &what, consent).await? == Decision::Stop {
                     return Ok(());
                 }

@@ -86,7 +86,8 @@ impl Command {
             }
             Self::Show { schedule } => {
                 let answer = client.get(&path(client, &schedule).await?, &[]).await?;
-                session.print(&answer, whole)
+                session.print(&answer, whole)?;
+                paused(session, &answer).await
             }
             Self::Trigger { schedule } => {
                 let path = path(client, &schedule).await?;
@@ -94,7 +95,7 @@ impl Command {
                 let message = answer.text("messageId");
                 session.print(&answer, |_| format!("{schedule} is started: {message}"))?;
                 session.hint(&format!("look at it with `kanat message show {message}`"));
-                Ok(())
+                paused(session, &client.get(&path, &[]).await?).await
             }
             Self::Update { schedule, cron, timezone, enabled } => {
                 let texts = [("cron_expression", cron), ("timezone", timezone)];
@@ -114,6 +115,16 @@ impl Command {
             }
         }
     }
+}
+
+/// Says of a schedule whose flow is paused that nothing of it runs.
+async fn paused(session: &Session, schedule: &Json) -> Result<()> {
+    let flow = session.client.get(&format!("{}/{}", FLOW.path, segment(&schedule.text("flowId"))), &[]).await?;
+    if flow.text("status") == "paused" {
+        let name = flow.text("name");
+        session.hint(&format!("flow {name} is paused: what starts waits until `kanat flow resume {name}`"));
+    }
+    Ok(())
 }
 
 /// The path of the schedule that `text` names.

@@ -42,6 +42,8 @@ struct Run<'r> {
     /// Steps that would be called, and whose outputs are not given.
     not_known: BTreeSet<String>,
     output: Option<Bytes>,
+    /// The condition could not be evaluated.
+    has_no_condition: bool,
 }
 
 /// What adapters get as `context`: that of a run, with a message that there is not.
@@ -71,6 +73,7 @@ pub(super) async fn run(
         steps: "{}".to_owned(),
         not_known: BTreeSet::new(),
         output: None,
+        has_no_condition: false,
         mask: samples.secrets(),
         trace,
         program,
@@ -79,14 +82,13 @@ pub(super) async fn run(
         now,
     };
     let ended = run.all().await;
+    let has_no_condition = run.has_no_condition;
     let output = run.output.map(|output| String::from_utf8_lossy(&output).into_owned());
     let tested = Tested { matched: true, output, failure: None, trace: run.trace.into_records() };
     match ended {
         Ok(()) | Err(End::NotKnown) => tested,
         Err(End::Filtered) => Tested { matched: false, ..tested },
-        Err(End::Failed(failure)) => {
-            Tested { matched: failure.field.as_deref() != Some("when"), failure: Some(failure), ..tested }
-        }
+        Err(End::Failed(failure)) => Tested { matched: !has_no_condition, failure: Some(failure), ..tested },
     }
 }
 
@@ -148,7 +150,10 @@ impl Run<'_> {
                 self.trace.validated("when", "filtered", begun, None);
                 Err(End::Filtered)
             }
-            Err(failure) => Err(self.refused(failure, begun)),
+            Err(failure) => {
+                self.has_no_condition = true;
+                Err(self.refused(failure, begun))
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::diagnostics;
 use crate::client::flag;
 use crate::client::name::FLOW;
 use crate::commands::{Session, input};
@@ -58,7 +59,10 @@ impl Test {
     pub async fn run(self, session: &Session) -> Result<()> {
         let body = self.sample()?;
         let path = session.client.path(&FLOW, &self.flow).await?;
-        let answer = session.client.post(&format!("{path}/test"), &body).await?;
+        let answer = match session.client.post(&format!("{path}/test"), &body).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(diagnostics::explain_stored(session, &path, error).await),
+        };
         session.print(&answer, output)?;
         session.hint(calls(&answer).trim_end());
         let has_headers = self.headers.is_some() || !self.header.is_empty();
