@@ -19,7 +19,7 @@ pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
     let mut position = String::new();
     loop {
         let path = format!("/api/v1/messages?{query}&limit={LARGEST_PAGE}{position}");
-        let page = api.get(&path).await.expect(200);
+        let page = readable(api, &path).await;
         let items = page["data"].as_array().expect("a page has a list").iter();
         all.extend(items.map(|message| (text(&message["id"]), message.clone())));
         match page["pagination"]["nextCursor"].as_str() {
@@ -34,7 +34,7 @@ pub async fn messages(api: &Rest, query: &str) -> HashMap<String, Value> {
 pub async fn all_end(api: &Rest, query: &str) {
     let count = async |filter: &str| {
         let path = format!("/api/v1/messages?{query}{filter}&limit=1");
-        api.get(&path).await.expect(200)["pagination"]["total"].as_u64().expect("a page has a total")
+        readable(api, &path).await["pagination"]["total"].as_u64().expect("a page has a total")
     };
     let (mut fewest, mut since) = (u64::MAX, Instant::now());
     loop {
@@ -53,4 +53,13 @@ pub async fn all_end(api: &Rest, query: &str) {
         assert!(since.elapsed() < DEADLINE, "no message ends any more, and {total} are open");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// An answer to a read. One that comes just after a start may be refused for a moment, while the log's tables are being taken up.
+async fn readable(api: &Rest, path: &str) -> Value {
+    crate::until("the log can be read", || async {
+        let answer = api.get(path).await;
+        (answer.status != 503).then(|| answer.expect(200))
+    })
+    .await
 }
