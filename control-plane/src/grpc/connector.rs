@@ -94,12 +94,13 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ConnectorInstance>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
-        let (named, is_named) = (update.config.clone(), update.name.is_some());
+        let given = update.config.clone();
+        let is_named = update.name.is_some();
         let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         let mut response = convert::changed(&self.app, updated)?;
         let mut warnings = Vec::new();
-        if let Some(named) = named {
-            warnings.extend(convert::unsent(&named, response.get_ref()));
+        if let Some(given) = given {
+            warnings.extend(convert::unsent(&given, response.get_ref()));
             warnings.extend(flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?);
         }
         if is_named {

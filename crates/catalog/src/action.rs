@@ -111,7 +111,7 @@ impl Refusals {
     }
 }
 
-/// What stands at a path: several values where it has `*`.
+/// Returns the values at a path: several where it has `*`.
 fn at<'a>(answer: &'a serde_json::Value, path: &str) -> Vec<&'a serde_json::Value> {
     let mut found = vec![answer];
     for name in path.split('.') {

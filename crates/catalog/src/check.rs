@@ -9,6 +9,10 @@ use crate::redact::MASK;
 pub use crate::base_url::is_dot_segment;
 pub use crate::format::{header_name_fault, header_value_fault};
 
+/// Credentials of entries whose kind of authentication is configurable, each with the kind that sends it.
+const CREDENTIALS: [(&str, &str); 4] =
+    [("token", "bearer"), ("api_key", "api_key"), ("username", "basic"), ("password", "basic")];
+
 impl Entry {
     /// Checks a whole config by the entry's schema; a null member counts as none. Errors name fields as
     /// `config.<name>`, headers as `config.headers.<name>`, in the order of the schema's properties.
@@ -29,8 +33,6 @@ impl Entry {
     ///
     /// Names a credential that would never be sent because the kind is `none`.
     pub fn choose_auth(&self, config: &mut Map<String, Value>) -> Result<(), FieldError> {
-        const CREDENTIALS: [(&str, &str); 4] =
-            [("token", "bearer"), ("api_key", "api_key"), ("username", "basic"), ("password", "basic")];
         if self.authentication != "configurable" {
             return Ok(());
         }
@@ -54,6 +56,15 @@ impl Entry {
             )),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Returns which of the `given` credentials a config keeps and never sends, because its kind of authentication is another.
+    pub fn unsent(&self, given: &Map<String, Value>, config: &Map<String, Value>) -> Vec<String> {
+        let kind = config.get("auth").and_then(Value::as_str).filter(|_| self.authentication == "configurable");
+        let Some(kind) = kind else { return Vec::new() };
+        let is_given = |field: &str| given.get(field).is_some_and(|value| !value.is_null());
+        let others = CREDENTIALS.into_iter().filter(|(field, other)| is_given(field) && *other != kind);
+        others.map(|(field, other)| format!("{field} is kept and not sent: auth is {kind}, not {other}")).collect()
     }
 
     /// The mask of a secret, sent where there is nothing behind it.

@@ -95,7 +95,8 @@ impl Servers {
     /// server, or where all refuse for good, it is that server's own.
     pub async fn connect(&self, within: Duration) -> Result<Session, Error> {
         let mut attempts: FuturesUnordered<_> = (0..self.0.list.len()).map(|place| self.attempt(place)).collect();
-        let (mut found, mut failures) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut failures = Vec::new();
         let mut until = Instant::now() + CONNECT_WITHIN;
         loop {
             tokio::select! {

@@ -219,19 +219,20 @@ fn may_pass(error: &Error) -> bool {
 /// Makes the message of a record.
 async fn message_of(app: &App, job: &BatchJob, plan: Option<&FlowPlan>, record: Started) -> Result<NewMessage, Error> {
     let plan = plan.ok_or_else(|| Error::precondition("the flow is not deployed any more"))?;
+    let own = key::batch_record(&job.id, record.position, KNOWN_FOR);
     let start = Start {
         plan: plan.clone(),
         payload: record.payload,
         trigger: Trigger::Batch,
         at: Timestamp::now(),
-        dedupe: Some(key::batch_record(&job.id, record.position, KNOWN_FOR)),
+        dedupe: Some(own.clone()),
         batch_id: Some(job.id.to_string()),
         traceparent: None,
     };
     let mut message = prepare(app, start).await?;
     if job.retry_of.is_some() {
         // By the flow's key it would be a repeat of the message that failed, and run no more.
-        message.dedupe.truncate(1);
+        message.dedupe = vec![own];
     }
     Ok(message)
 }

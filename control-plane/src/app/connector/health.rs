@@ -12,13 +12,14 @@ use crate::app::{App, Caller};
 /// As many changes of an instance are kept.
 const KEPT_CHANGES: u32 = 500;
 
-/// What the reason of a state that calls of flows told begins with, behind their numbers.
+/// Words in the reason of each state that calls of flows told.
 pub const CALLS_FAILED: &str = "calls of flows failed";
 
 /// Takes up an observation; `reason` is what told so, in words fit for callers.
 pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, reason: &str) -> Result<(), Error> {
     let known = connector_health::get(db, id).await?;
-    let heals = observation.heals() && known.as_ref().is_some_and(|known| known.reason.contains(CALLS_FAILED));
+    let was_told_by_calls = |known: &ConnectorHealth| ails(known) && known.reason.contains(CALLS_FAILED);
+    let heals = observation.heals() && known.as_ref().is_some_and(was_told_by_calls);
     let observation = if heals { Observation::Passed } else { observation };
     if !observation.is_telling() {
         return Ok(());
@@ -30,6 +31,11 @@ pub async fn observe(db: &mut Db, id: &InstanceId, observation: Observation, rea
     }
     let since = known.map_or_else(Timestamp::now, |known| known.since);
     put(db, id, before, after, since, reason).await
+}
+
+/// Returns whether the instance is known to do badly.
+fn ails(known: &ConnectorHealth) -> bool {
+    matches!(Health::parse(&known.status), Some(Health::Degraded | Health::Failing))
 }
 
 /// Writes a state down, and the change to it; `since` is when the state before began.
@@ -78,8 +84,7 @@ pub async fn polled(db: &mut Db, id: &InstanceId, flow_name: &str, failure: Opti
     }
     let known = connector_health::get(db, id).await?;
     let heals = known.is_none_or(|known| {
-        let ails = matches!(Health::parse(&known.status), Some(Health::Degraded | Health::Failing));
-        known.status == Health::Unknown.as_str() || ails && known.reason.starts_with(&origin)
+        known.status == Health::Unknown.as_str() || ails(&known) && known.reason.starts_with(&origin)
     });
     if heals {
         observe(db, id, Observation::Passed, &format!("{origin}it came to its end")).await?;

@@ -197,16 +197,11 @@ pub fn changed(app: &App, made: Changed<Seen>) -> Result<Response<wire::Connecto
     Ok(super::super::changed(Changed { value: shown, applied: made.applied }, |shown| shown))
 }
 
-/// Returns which of the credentials that a call gave to an instance are kept and never sent, because its `auth` is of another kind.
-pub fn unsent(named: &Config, instance: &wire::ConnectorInstance) -> Vec<String> {
-    const KINDS: [(&str, &str); 4] =
-        [("token", "bearer"), ("api_key", "api_key"), ("username", "basic"), ("password", "basic")];
-    let config: Config =
-        instance.config.as_ref().and_then(|config| serde_json::from_str(&config.text).ok()).unwrap_or_default();
-    let Some(auth) = config.get("auth").and_then(serde_json::Value::as_str) else { return Vec::new() };
-    let given = |field: &str| named.get(field).is_some_and(|value| !value.is_null());
-    let others = KINDS.into_iter().filter(|(field, kind)| given(field) && *kind != auth);
-    others.map(|(field, kind)| format!("{field} is kept and not sent: auth is {auth}, not {kind}")).collect()
+/// Returns which of the credentials that a call gave to an instance are kept and never sent.
+pub fn unsent(given: &Config, instance: &wire::ConnectorInstance) -> Vec<String> {
+    let config = instance.config.as_ref().and_then(|config| serde_json::from_str(&config.text).ok());
+    let entry = kanat_catalog::entry(&instance.catalog_id);
+    entry.zip(config).map(|(entry, config)| entry.unsent(given, &config)).unwrap_or_default()
 }
 
 pub fn tested(tested: Tested) -> wire::TestConnectorInstanceResponse {

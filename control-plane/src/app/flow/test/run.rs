@@ -46,12 +46,14 @@ struct Run<'r> {
     has_no_condition: bool,
 }
 
-/// What adapters get as `context`: that of a run, with a message that there is not.
+/// Returns the `context` of adapters: that of a run, with a message that there is not.
 fn context(program: &Program, sample: &Checked, now: Timestamp) -> String {
-    let (plan, trigger) = (program.plan(), std::str::from_utf8(&sample.trigger).unwrap_or("{}"));
+    let plan = program.plan();
+    let trigger = std::str::from_utf8(&sample.trigger).unwrap_or("{}");
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let (id, name, version) = (quoted(&plan.flow_id), quoted(&plan.flow_name), plan.version);
-    let flow = format!(r#"{{"id":{id},"name":{name},"version":{version}}}"#);
+    let id = quoted(&plan.flow_id);
+    let name = quoted(&plan.flow_name);
+    let flow = format!(r#"{{"id":{id},"name":{name},"version":{}}}"#, plan.version);
     let message = format!(r#"{{"id":"msg_test","attempt":1,"trigger":"test","receivedAt":"{now}"}}"#);
     format!(r#"{{"test":true,"flow":{flow},"message":{message},"trigger":{trigger}}}"#)
 }

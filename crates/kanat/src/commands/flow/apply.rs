@@ -39,7 +39,8 @@ impl Apply {
             flows.push(existing(session, source).await?);
         }
         check(session, sources.iter().zip(&flows)).await?;
-        let (mut refused, count) = (0, sources.len());
+        let mut refused = 0;
+        let count = sources.len();
         for (source, flow) in sources.iter().zip(flows) {
             if let Err(error) = self.apply(session, source, flow).await {
                 refused += 1;
@@ -102,7 +103,8 @@ async fn existing(session: &Session, source: &Source) -> Result<Option<Json>> {
 /// Asks the service about every definition before it gets one to keep. What runs already is not refused: it goes on whatever
 /// has changed around it, and is told of.
 async fn check(session: &Session, sources: impl ExactSizeIterator<Item = (&Source, &Option<Json>)>) -> Result<()> {
-    let (mut refused, count) = (0, sources.len());
+    let mut refused = 0;
+    let count = sources.len();
     for (source, flow) in sources {
         let body = json!({ "yamlConfig": source.text });
         let answer = session.client.post("/flows/validate", &body).await?;

@@ -138,7 +138,8 @@ impl Selection {
             Decision::Stop => return Ok(()),
             Decision::Act => {}
         }
-        let (mut refused, count) = (0, self.messages.len());
+        let mut refused = 0;
+        let count = self.messages.len();
         for id in self.messages {
             let path = format!("/messages/{}/{}", segment(&id), verb.as_str());
             match session.client.post(&path, &json!({})).await {
