@@ -1,4 +1,4 @@
-//! What the configuration store and the message log have in common of their databases: the servers that a database may be
+//! Common parts of the databases of the configuration store and the message log: the servers that a database may be
 //! found on, connections to the one that takes writes, and how long their answers are waited for. No statements about rows: those are
 //! theirs.
 

@@ -45,7 +45,8 @@ impl Listener {
         };
         let inner = patience.answered(listen).await?;
         let now = Instant::now();
-        let (look_at, look_around_at) = (now + LOOK_EVERY, now + LOOK_AROUND_EVERY);
+        let look_at = now + LOOK_EVERY;
+        let look_around_at = now + LOOK_AROUND_EVERY;
         Ok(Self { servers: servers.clone(), patience, inner, look_at, look_around_at })
     }
 

@@ -43,7 +43,7 @@ impl Patience {
     /// Returns the outcome of `call`.
     ///
     /// # Errors
-    /// Those of `call`; [`silent`] when it has none in time; [`moved`] when another server is the
+    /// Errors of `call`; [`silent`] when it has none in time; [`moved`] when another server is the
     /// primary.
     pub async fn answered<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answered = async { timeout(self.within, call).await.unwrap_or_else(|_| Err(silent())) };
@@ -54,7 +54,7 @@ impl Patience {
     /// from a pool.
     ///
     /// # Errors
-    /// Those of `call`; [`moved`] when another server is the primary.
+    /// Errors of `call`; [`moved`] when another server is the primary.
     pub async fn acquired<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         tokio::select! {
             biased;

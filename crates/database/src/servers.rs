@@ -71,7 +71,7 @@ pub struct Primary {
     timeline: Option<Timeline>,
 }
 
-/// What of the history of a cluster a server has: each promotion begins a timeline with a higher
+/// Place of a server in the history of its cluster: each promotion begins a timeline with a higher
 /// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Timeline {
