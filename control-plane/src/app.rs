@@ -76,6 +76,16 @@ impl Caller {
         }
     }
 
+    /// Returns whether this call has made its change of `id` before a crash kept it from being
+    /// answered, and notes it otherwise, in the transaction that makes it.
+    pub async fn repeats(&self, db: &mut Db, id: &str) -> Result<bool, Error> {
+        if self.made_before(db).await?.is_some() {
+            return Ok(true);
+        }
+        self.note_made(db, id).await?;
+        Ok(false)
+    }
+
     /// Notes what this call makes, in the transaction that makes it.
     pub async fn note_made(&self, db: &mut Db, made: &str) -> Result<(), Error> {
         match &self.call {

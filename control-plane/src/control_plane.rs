@@ -14,7 +14,7 @@ use crate::app::flow::Deploys;
 use crate::app::{App, environment};
 use crate::cors::Cors;
 use crate::jobs::{
-    batch_jobs, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes,
+    batch_jobs, lease, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules, unseen_nodes,
 };
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
@@ -95,6 +95,10 @@ impl ControlPlane {
         let new_owner_key = bootstrap::run(&store, options.bootstrap_api_key.as_ref()).await?;
         environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
+        if store.is_shared() {
+            lease::take(&store, hub.boot_id()).await?;
+            hub.run_until_stopped(lease::run(store.clone(), hub.boot_id().clone()));
+        }
         let adapters = kanat_script::Pool::new(options.adapters);
         let (deploys, batch_jobs) = (Deploys::default(), Arc::default());
         let (public_url, api_url) = (options.public_url, options.api_url);
@@ -152,6 +156,9 @@ impl ControlPlane {
     /// Ends the streams to nodes. Requests must have ended before.
     pub async fn close(&self) {
         self.app.hub.close().await;
+        if self.app.store.is_shared() {
+            lease::end(&self.app.store, self.app.hub.boot_id()).await;
+        }
         self.app.store.close().await;
     }
 }

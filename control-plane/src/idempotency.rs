@@ -17,9 +17,10 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use kanat_auth::Permission;
+use kanat_model::id::BootId;
 use kanat_model::{Code, Error, Timestamp};
 use kanat_store::answered_request::{self, AnsweredRequest};
-use kanat_store::{Store, done_call};
+use kanat_store::{Db, Store, control_plane, done_call};
 use sha2::{Digest, Sha256};
 use tonic::body::Body;
 use tower::Service;
@@ -36,7 +37,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MAX_KEY_BYTES: usize = 255;
 /// How long an answer is known.
 pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-/// A request that has no answer after this long died with its process.
+/// A request that has no answer after this long was dropped by its process, which lives.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// The same of a request whose body is read while it runs.
 const LONGEST_STREAM: Duration = Duration::from_secs(10 * 60);
@@ -188,18 +189,27 @@ impl<'a> Once<'a> {
         match found.filter(|found| now.since(found.created_at) < WINDOW) {
             Some(found) if request.is_some_and(|request| found.request != *request) => Err(another()),
             Some(found) if found.answer.is_some() => Ok(Some(found)),
-            Some(found) if now.since(found.created_at) < longest_run => {
+            Some(found)
+                if now.since(found.created_at) < longest_run && self.may_run(&mut tx, &found.begun_by).await? =>
+            {
                 Err(Error::new(Code::Aborted, "a request with this idempotency key is still running"))
             }
             Some(_) | None => {
                 let request = request.unwrap_or(&[0; 32]);
-                answered_request::begin(&mut tx, &self.caller.key_id, &self.key, request, now).await?;
+                let own = self.app.hub.boot_id();
+                answered_request::begin(&mut tx, &self.caller.key_id, &self.key, request, own, now).await?;
                 answered_request::forget_older(&mut tx, now.before(WINDOW)).await?;
                 done_call::forget_older(&mut tx, now.before(WINDOW)).await?;
                 tx.commit().await?;
                 Ok(None)
             }
         }
+    }
+
+    /// Returns whether the control plane that began a request may still run it. Builds that kept no lease may.
+    async fn may_run(&self, db: &mut Db, begun_by: &BootId) -> Result<bool, Error> {
+        let is_own = begun_by == self.app.hub.boot_id();
+        Ok(is_own || begun_by.as_str().is_empty() || control_plane::is_alive(db, begun_by).await?)
     }
 
     fn open(&self, known: &AnsweredRequest) -> Result<Response<Body>, Error> {

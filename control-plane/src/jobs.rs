@@ -3,6 +3,7 @@
 pub mod batch_jobs;
 mod due;
 pub mod hourly;
+pub mod lease;
 pub mod leftovers;
 pub mod oauth_refresh;
 pub mod observations;

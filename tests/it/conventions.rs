@@ -305,3 +305,45 @@ async fn a_decision_and_a_key_of_a_call_that_was_cut_off_stand_once() {
     let again = api.post("/api/v1/api-keys", &calls[2].1).await.expect(201);
     assert_eq!((&again["keyShown"], &again["key"]), (&json!(false), &serde_json::Value::Null));
 }
+
+#[tokio::test]
+async fn a_change_of_a_call_that_was_cut_off_is_made_once() {
+    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (flow, _) = app.api.deployed(&crate::webhook::passthrough("orders")).await;
+    let adapter = json!({ "name": "spare", "code": "function transform(input) { return input; }" });
+    let adapter = app.api.post("/api/v1/adapters", &adapter).await.expect(201);
+    let draft = |text: &str| json!({ "yamlConfig": format!("# {text}\n{}", crate::webhook::passthrough("orders")) });
+    let path = format!("/api/v1/flows/{flow}");
+    app.api.put(&path, &draft("first")).await.expect(200);
+    let adapter = format!("/api/v1/adapters/{}", adapter["id"].as_str().unwrap());
+    let calls = [
+        ("POST", format!("{path}/deploy"), json!({})),
+        ("POST", format!("{path}/rotate-webhook-token"), json!({ "gracePeriod": "1h" })),
+        ("PUT", path.clone(), draft("second")),
+        ("DELETE", adapter, json!({})),
+    ];
+    for (n, (method, path, body)) in calls.iter().enumerate() {
+        app.terminate().await;
+        app.restart_with(&[("KANAT_FAILPOINT", "call.done:1")]).await;
+        let api = app.api.with_header("idempotency-key", &format!("change-{n}"));
+        Rest::try_send(api.request(method, path).json(body)).await.unwrap_err();
+        app.ended().await;
+        app.restart_with(&[("KANAT_FAILPOINT", "")]).await;
+        let flow = app.api.get(&calls[2].1).await.expect(200);
+        if n == 0 {
+            // Another draft, which the repeat of the deploy is not about.
+            app.api.put(&calls[2].1, &draft("another")).await.expect(200);
+        }
+        let api = app.api.with_header("idempotency-key", &format!("change-{n}"));
+        let again = Rest::send(api.request(method, path).json(body)).await;
+        assert!([200, 204].contains(&again.status), "{method} {path}: {} {}", again.status, again.text);
+        let now = app.api.get(&calls[2].1).await.expect(200);
+        assert_eq!(now["version"], 2, "{method} {path}");
+        assert_eq!(now["webhookUrl"], flow["webhookUrl"], "{method} {path}");
+        if n > 0 {
+            assert_eq!(now["updatedAt"], flow["updatedAt"], "{method} {path}");
+        }
+    }
+    assert_eq!(app.api.get(&path).await.expect(200)["draft"], true);
+}

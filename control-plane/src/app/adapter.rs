@@ -102,6 +102,9 @@ pub async fn update(
     };
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let before = existing(change.db(), caller, id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return change.commit(before).await;
+    }
     if_match.check(u64::from(before.version))?;
     let mut after = before.clone();
     if let Some(name) = &update.name {
@@ -131,6 +134,9 @@ pub async fn update(
 /// Takes an adapter out of service; not while a deployed flow calls it.
 pub async fn delete(app: &App, caller: &Caller, id: &AdapterId, if_match: &IfMatch) -> Result<Changed<()>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return change.commit(()).await;
+    }
     let found = existing(change.db(), caller, id).await?;
     if_match.check(u64::from(found.version))?;
     refuse_users(&mut change, &found, "it stays").await?;

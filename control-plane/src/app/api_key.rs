@@ -75,6 +75,9 @@ pub async fn list(app: &App, caller: &Caller, page: Page) -> Result<Paged<ApiKey
 pub async fn delete(app: &App, caller: &Caller, id: &ApiKeyId) -> Result<(), Error> {
     let now = Timestamp::now();
     let mut tx = app.store.begin().await?;
+    if caller.repeats(&mut tx, id.as_str()).await? {
+        return Ok(());
+    }
     let found = api_key::get(&mut tx, &caller.account_id, id).await?;
     let found = found.ok_or_else(|| Error::not_found("API key", id.as_str()))?;
     let role = Role::parse(&found.role).unwrap_or(Role::Owner);

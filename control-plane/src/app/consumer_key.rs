@@ -106,6 +106,9 @@ pub async fn update(
 ) -> Result<Changed<Seen>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let (api, mut key) = key_of(change.db(), caller, api, id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return seen(app, change.commit(key).await?).await;
+    }
     let now = Timestamp::now();
     let limits = Limits {
         per_second: update.per_second.unwrap_or(key.rate_limit_per_second),
@@ -126,9 +129,14 @@ pub async fn update(
     if !key.standing.has_ended(now) {
         publish(&mut change, &api, &key).await?;
     }
-    let changed = change.commit(key).await?;
-    let usage = app.log.key_usage(std::slice::from_ref(id)).await?.into_iter().next();
-    Ok(Changed { value: Seen { key: changed.value, usage }, applied: changed.applied })
+    seen(app, change.commit(key).await?).await
+}
+
+/// Returns a changed key with what it was used for.
+async fn seen(app: &App, changed: Changed<ConsumerKey>) -> Result<Changed<Seen>, Error> {
+    let Changed { value: key, applied } = changed;
+    let usage = app.log.key_usage(std::slice::from_ref(&key.id)).await?.into_iter().next();
+    Ok(Changed { value: Seen { key, usage }, applied })
 }
 
 /// Makes a key in the place of another, which is accepted until the grace period, such as `24h`, is over.

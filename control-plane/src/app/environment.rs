@@ -76,6 +76,9 @@ pub async fn update(
     }
     let mut change = Change::begin(app, &id).await?;
     let before = existing(change.db(), caller, id.as_str()).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return change.commit(before).await;
+    }
     if_match.check(before.revision)?;
     let mut after = before.clone();
     if let Some(name) = &update.name {

@@ -78,6 +78,9 @@ pub async fn update(
 ) -> Result<Details, Error> {
     let mut tx = app.store.begin().await?;
     let mut schedule = existing(&mut tx, caller, id).await?;
+    if caller.repeats(&mut tx, id.as_str()).await? {
+        return details(app, schedule).await;
+    }
     if_match.check(schedule.revision)?;
     let before = schedule.clone();
     let cron = update.cron_expression.map(|text| cron("cron_expression", &text)).transpose();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kanat_model::id::{EnvironmentId, NodeId};
+use kanat_model::id::{BootId, EnvironmentId, NodeId};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -214,6 +214,11 @@ impl Hub {
         self.stop();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// The name of this boot of the control plane, as the others of its database know it.
+    pub fn boot_id(&self) -> &BootId {
+        self.others.own()
     }
 
     /// Runs a job of the control plane until it shuts down.

@@ -3,6 +3,7 @@
 use kanat_model::FieldError;
 use serde_json::{Map, Value};
 
+use crate::auth::Auth;
 use crate::entry::Entry;
 use crate::redact::MASK;
 
@@ -58,13 +59,42 @@ impl Entry {
         }
     }
 
-    /// Returns which of the `given` credentials a config keeps and never sends, because its kind of authentication is another.
+    /// Returns which of the `given` credentials a config keeps and never sends: its kind of
+    /// authentication is another, or its credentials take the place of the header.
     pub fn unsent(&self, given: &Map<String, Value>, config: &Map<String, Value>) -> Vec<String> {
         let kind = config.get("auth").and_then(Value::as_str).filter(|_| self.authentication == "configurable");
-        let Some(kind) = kind else { return Vec::new() };
         let is_given = |field: &str| given.get(field).is_some_and(|value| !value.is_null());
-        let others = CREDENTIALS.into_iter().filter(|(field, other)| is_given(field) && *other != kind);
-        others.map(|(field, other)| format!("{field} is kept and not sent: auth is {kind}, not {other}")).collect()
+        let mut unsent = Vec::new();
+        for (field, other) in CREDENTIALS {
+            if let Some(kind) = kind.filter(|kind| is_given(field) && *kind != other) {
+                unsent.push(format!("{field} is kept and not sent: auth is {kind}, not {other}"));
+            }
+        }
+        let headers = given.get("headers").and_then(Value::as_object).into_iter().flatten();
+        for (name, _) in headers.filter(|(_, value)| !value.is_null()) {
+            if self.credential_header(config).is_some_and(|header| header.eq_ignore_ascii_case(name)) {
+                unsent.push(format!("headers.{name} is kept and not sent: the credentials set this header"));
+            }
+        }
+        unsent
+    }
+
+    /// Returns the name of the header that carries the credentials of a config; `None` where none does.
+    fn credential_header<'c>(&'c self, config: &'c Map<String, Value>) -> Option<&'c str> {
+        const AUTHORIZATION: &str = "Authorization";
+        let text = |field: &str| {
+            let default = || self.fields.iter().find(|known| known.name == field)?.default.as_deref();
+            config.get(field).and_then(Value::as_str).or_else(default)
+        };
+        match &self.auth {
+            Auth::Basic { .. } | Auth::Bearer { .. } | Auth::OAuth2(_) => Some(AUTHORIZATION),
+            Auth::Header { name, .. } => Some(name),
+            Auth::Configurable => match text("auth")? {
+                "basic" | "bearer" => Some(AUTHORIZATION),
+                "api_key" if text("api_key_in") != Some("query") => text("api_key_name"),
+                _ => None,
+            },
+        }
     }
 
     /// The mask of a secret, sent where there is nothing behind it.
@@ -158,6 +188,23 @@ mod tests {
             "config.token is given, and auth is none, so that it would never be sent: did you mean auth bearer?"
         );
         assert!(chosen(json!({"token": "t", "api_key": "k"})).unwrap_err().starts_with("config.auth is required"));
+    }
+
+    #[test]
+    fn a_header_whose_place_the_credentials_take_is_told() {
+        let unsent = |id: &str, config: serde_json::Value| {
+            let config = config.as_object().unwrap();
+            entry(id).unwrap().unsent(config, config)
+        };
+        let told = ["headers.authorization is kept and not sent: the credentials set this header"];
+        let headers = json!({"authorization": "Bearer a", "X-Source": "shop"});
+        assert_eq!(unsent("http", json!({"auth": "bearer", "token": "b", "headers": headers})), told);
+        assert_eq!(unsent("email-delivery", json!({"api_key": "SG.x", "headers": headers})), told);
+        assert_eq!(unsent("http", json!({"auth": "none", "headers": headers})), [""; 0]);
+        assert_eq!(unsent("http", json!({"auth": "api_key", "api_key": "k", "headers": headers})), [""; 0]);
+        let own = json!({"auth": "api_key", "api_key": "k", "headers": {"X-API-Key": "k"}});
+        let told = ["headers.X-API-Key is kept and not sent: the credentials set this header"];
+        assert_eq!(unsent("http", own), told);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold open, and a drain.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::request::Parts;
@@ -10,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -154,15 +157,10 @@ async fn connection<I, S>(
         if let Some(certificate) = certificate {
             parts.extensions.insert(certificate);
         }
-        let answer = match names_one_host(&parts) {
-            true => Ok(service.clone().oneshot(Request::from_parts(parts, body))),
-            false => Err(hostless()),
-        };
-        async move {
-            match answer {
-                Ok(answer) => answer.await,
-                Err(refused) => Ok(refused),
-            }
+        if names_one_host(&parts) {
+            Answer::Served { future: service.clone().oneshot(Request::from_parts(parts, body)) }
+        } else {
+            Answer::Refused
         }
     });
     let serving = http.serve_connection(TokioIo::new(stream), service);
@@ -179,14 +177,37 @@ async fn connection<I, S>(
     }
 }
 
+pin_project! {
+    /// The answer of the service, or that to a request which it does not get. It is a future of its
+    /// own because an `async` block would move the request once more.
+    #[project = Answering]
+    enum Answer<F> {
+        Served { #[pin] future: F },
+        Refused,
+    }
+}
+
+impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answer<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.project() {
+            Answering::Served { future } => future.poll(cx),
+            Answering::Refused => Poll::Ready(Ok(hostless())),
+        }
+    }
+}
+
 /// Returns whether a request says for which host it is, and of one alone: others on the way may have taken it for another's. Probes of
 /// HTTP/1.0 need not.
 fn names_one_host(parts: &Parts) -> bool {
-    let hosts = parts.headers.get_all(header::HOST).iter().count();
-    match parts.version {
-        Version::HTTP_11 => hosts == 1,
-        Version::HTTP_10 => hosts == 1 || hosts == 0 && ["/health", "/ready"].contains(&parts.uri.path()),
-        _ => true,
+    if parts.version != Version::HTTP_11 && parts.version != Version::HTTP_10 {
+        return true;
+    }
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    match hosts.next() {
+        Some(_) => hosts.next().is_none(),
+        None => parts.version == Version::HTTP_10 && ["/health", "/ready"].contains(&parts.uri.path()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests that came with an idempotency key: which request it was, and its sealed answer once there is one.
 
 use kanat_model::Timestamp;
-use kanat_model::id::ApiKeyId;
+use kanat_model::id::{ApiKeyId, BootId};
 
 use crate::row::Read;
 use crate::{Db, Error};
@@ -13,10 +13,12 @@ pub struct AnsweredRequest {
     pub request: [u8; 32],
     /// Sealed; absent while it runs.
     pub answer: Option<Vec<u8>>,
+    /// The boot of the control plane that runs it, or ran it; empty when that was not written down.
+    pub begun_by: BootId,
     pub created_at: Timestamp,
 }
 
-const GET: &str = "SELECT request, answer, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
+const GET: &str = "SELECT request, answer, begun_by, created_at FROM kept_answer WHERE key_id = $1 AND name = $2";
 
 /// What is known of the idempotency key `name` of a credential.
 pub async fn get(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<Option<AnsweredRequest>, Error> {
@@ -25,28 +27,32 @@ pub async fn get(db: &mut Db, credential: &ApiKeyId, name: &str) -> Result<Optio
         Ok(AnsweredRequest {
             request: row.hash("request")?,
             answer: row.optional_bytes("answer")?,
+            begun_by: row.id("begun_by")?,
             created_at: row.time("created_at")?,
         })
     };
     row.as_ref().map(read).transpose()
 }
 
-const BEGIN: &str = "INSERT INTO kept_answer (key_id, name, request, answer, created_at) \
-    VALUES ($1, $2, $3, NULL, $4) ON CONFLICT (key_id, name) DO UPDATE SET \
-    request = excluded.request, answer = NULL, created_at = excluded.created_at";
+const BEGIN: &str = "INSERT INTO kept_answer (key_id, name, request, answer, begun_by, created_at) \
+    VALUES ($1, $2, $3, NULL, $4, $5) ON CONFLICT (key_id, name) DO UPDATE SET \
+    request = excluded.request, answer = NULL, begun_by = excluded.begun_by, \
+    created_at = excluded.created_at";
 
-/// Notes that a request runs; what was known under the key is forgotten.
+/// Notes that a control plane runs a request; what was known under the key is forgotten.
 pub async fn begin(
     db: &mut Db,
     credential: &ApiKeyId,
     name: &str,
     request: &[u8; 32],
+    begun_by: &BootId,
     at: Timestamp,
 ) -> Result<(), Error> {
     sqlx::query(BEGIN)
         .bind(credential.as_str())
         .bind(name)
         .bind(request.as_slice())
+        .bind(begun_by.as_str())
         .bind(at.as_millis())
         .execute(db)
         .await?;

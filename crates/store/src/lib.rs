@@ -11,6 +11,7 @@ mod changes;
 pub mod connector_health;
 pub mod connector_instance;
 pub mod consumer_key;
+pub mod control_plane;
 mod db;
 mod dialect;
 pub mod done_call;

@@ -253,3 +253,26 @@ async fn a_terminated_node_says_so_first_and_serves_on_for_its_grace() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_call_whose_control_plane_died_is_free_when_its_lease_has_ended() {
+    let split = Split::new();
+    let dies = [("KANAT_FAILPOINT", "call.done:1")];
+    let mut first = split.control_plane_with("first", &dies).await;
+    let second = split.control_plane("second").await;
+    let table = json!({ "name": "sizes" });
+    let path = "/api/v1/lookup-tables";
+    let call = |api: &Rest| api.with_header("idempotency-key", "sizes-1").request("POST", path).json(&table);
+    Rest::try_send(call(&first.api)).await.unwrap_err();
+    first.ended().await;
+    let died = Instant::now();
+    assert_eq!(Rest::send(call(&second.api)).await.status, 409, "the first one may still run it");
+    let again = until("the lease has ended", || async {
+        let answer = Rest::send(call(&second.api)).await;
+        (answer.status != 409).then_some(answer)
+    });
+    again.await.expect(201);
+    assert!(died.elapsed() < Duration::from_secs(50), "not when a call has run for a minute");
+    let tables = second.api.get(path).await.expect(200);
+    assert_eq!(tables["pagination"]["total"], 1);
+}

@@ -118,6 +118,9 @@ async fn set_status(
 ) -> Result<Changed<Flow>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return change.commit(flow).await;
+    }
     if_match.check(flow.revision)?;
     flow.status = next(flow.status)?;
     flow.updated_at = Timestamp::now();
@@ -138,6 +141,9 @@ async fn put_into_service(
     for _ in 0..TRIES {
         let mut tx = app.store.read().await?;
         let flow = existing(&mut tx, caller, id).await?;
+        if caller.made_before(&mut tx).await?.is_some() {
+            return Ok(Changed { value: Deployed { flow, held_messages: None }, applied: Applied::Everywhere });
+        }
         if_match.check(flow.revision)?;
         let was_paused = flow.status == Status::Paused;
         let flow = asked.of(flow, &mut tx).await?;
@@ -227,7 +233,7 @@ async fn ready(
     Ok(Ready {
         uses: uses::resource_ids(&plan, &names),
         resource: change::sealed(&app.sealer, &caller.environment_id, &resource_id, &plan.encode_to_vec()),
-        deployed_by: caller.name.clone(),
+        deployed_by: caller.clone(),
         summary,
         flow,
         definition,
@@ -278,6 +284,7 @@ async fn unchanged(
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
     if_match.check(flow.revision)?;
+    caller.note_made(change.db(), id.as_str()).await?;
     let held_messages = Some(waiting).filter(|_| flow.status == Status::Paused);
     let status = next(flow.status);
     if status != flow.status {

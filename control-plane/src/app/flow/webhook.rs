@@ -35,6 +35,9 @@ pub async fn rotate(
     let grace = grace::parse(grace)?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
     let mut flow = existing(change.db(), caller, id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return change.commit(flow).await;
+    }
     if_match.check(flow.revision)?;
     let Some(sealed) = flow.webhook_token.as_ref().filter(|_| flow.trigger_kind == TRIGGER) else {
         return Err(Error::precondition("only a flow with the trigger webhook has a token"));

@@ -11,7 +11,7 @@ use kanat_store::published_api::version::{self, Content as Texts, Version};
 use kanat_store::published_api::{self, PublishedApi};
 
 use super::content::{Checked, Content};
-use super::{Seen, current, existing, publish};
+use super::{Seen, current, existing, publish, seen};
 use crate::app::flow::{EnvironmentNames, deployed_plan, step_names};
 use crate::app::{App, Caller, Change, Changed, IfMatch};
 
@@ -38,6 +38,9 @@ pub async fn create(
 ) -> Result<Changed<SeenVersion>, Error> {
     let content = content.check("schema").await?;
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return made_before(change, app, caller, id, label).await;
+    }
     let api = existing(change.db(), caller, id).await?;
     if_match.check(api.revision)?;
     let wrong = || format!("{label:?} is no label of a version: v1 to v{MAX_VERSION}");
@@ -71,6 +74,9 @@ pub async fn deprecate(
     if_match: &IfMatch,
 ) -> Result<Changed<SeenVersion>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return made_before(change, app, caller, id, label).await;
+    }
     let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
     let sunset_at = date(sunset_date).ok_or_else(|| {
         Error::field("sunsetDate", format!("{sunset_date:?} is no day: give one as in 2026-12-31 (YYYY-MM-DD)"))
@@ -99,6 +105,9 @@ pub async fn retire(
     if_match: &IfMatch,
 ) -> Result<Changed<SeenVersion>, Error> {
     let mut change = Change::begin(app, &caller.environment_id).await?;
+    if caller.repeats(change.db(), id.as_str()).await? {
+        return made_before(change, app, caller, id, label).await;
+    }
     let (api, mut version) = labelled(change.db(), caller, id, label, if_match).await?;
     let now = Timestamp::now();
     version.status = match when {
@@ -231,6 +240,19 @@ async fn labelled(
     let missing = || Error::new(Code::NotFound, format!("published API {:?} has no version {label:?}", api.name));
     let found = found.ok_or_else(missing)?;
     Ok((api, found))
+}
+
+/// Answers a call that has made its change of a version before.
+async fn made_before(
+    mut change: Change<'_>,
+    app: &App,
+    caller: &Caller,
+    id: &PublishedApiId,
+    label: &str,
+) -> Result<Changed<SeenVersion>, Error> {
+    let (api, version) = labelled(change.db(), caller, id, label, &IfMatch::default()).await?;
+    let seen = seen(app, change.db(), api).await?;
+    change.commit(SeenVersion { seen, version }).await
 }
 
 async fn finish(

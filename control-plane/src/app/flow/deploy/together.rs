@@ -17,7 +17,7 @@ use kanat_store::{flow_use, published_api};
 use tokio::sync::oneshot;
 
 use super::{EnvironmentNames, refuse_callers};
-use crate::app::{App, Change, schedule};
+use crate::app::{App, Caller, Change, schedule};
 use crate::push::Version;
 
 /// Most deploys of one transaction.
@@ -41,8 +41,8 @@ pub struct Ready {
     pub uses: Vec<String>,
     /// The plan.
     pub resource: Resource,
-    /// Name of who deploys it.
-    pub deployed_by: String,
+    /// Who deploys it.
+    pub deployed_by: Caller,
     /// What changed, for the version.
     pub summary: String,
 }
@@ -222,9 +222,10 @@ async fn write(
         yaml_config: flow.yaml_config.clone(),
         change_summary: ready.summary.clone(),
         created_at: flow.updated_at,
-        created_by: ready.deployed_by.clone(),
+        created_by: ready.deployed_by.name.clone(),
     };
     flow_version::insert(change.db(), &version).await?;
+    ready.deployed_by.note_made(change.db(), flow.id.as_str()).await?;
     schedule::follow(change.db(), &flow, &ready.definition, flow.updated_at).await?;
     flow_use::replace(change.db(), &flow.id, &ready.uses).await?;
     Ok(Ok(Written::As(Box::new(flow))))

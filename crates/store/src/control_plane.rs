@@ -1,0 +1,78 @@
+//! Control planes on a database that several share: each keeps a lease while it lives.
+
+use std::time::Duration;
+
+use kanat_model::id::BootId;
+use sqlx::AssertSqlSafe;
+
+use crate::dialect::Dialect;
+use crate::{Db, Error};
+
+/// Renews the lease of the control plane, which ends `duration` from now by the clock of the
+/// database's server. Leases that ended a day ago are forgotten.
+pub async fn renew(db: &mut Db, own: &BootId, duration: Duration) -> Result<(), Error> {
+    let now = now(db.dialect());
+    let duration = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    let renew = format!(
+        "INSERT INTO control_plane (boot_id, lease_until) VALUES ($1, {now} + $2) \
+         ON CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until"
+    );
+    sqlx::query(AssertSqlSafe(renew)).bind(own.as_str()).bind(duration).execute(&mut *db).await?;
+    let forget = format!("DELETE FROM control_plane WHERE lease_until < {now} - 86400000");
+    sqlx::query(AssertSqlSafe(forget)).execute(db).await?;
+    Ok(())
+}
+
+/// Returns whether the lease of the control plane has not ended yet.
+pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool, Error> {
+    let now = now(db.dialect());
+    let alive = format!("SELECT 1 FROM control_plane WHERE boot_id = $1 AND lease_until > {now}");
+    Ok(sqlx::query(AssertSqlSafe(alive)).bind(boot.as_str()).fetch_optional(db).await?.is_some())
+}
+
+const END: &str = "DELETE FROM control_plane WHERE boot_id = $1";
+
+/// Ends the lease of the control plane at once.
+pub async fn end(db: &mut Db, own: &BootId) -> Result<(), Error> {
+    sqlx::query(END).bind(own.as_str()).execute(db).await?;
+    Ok(())
+}
+
+/// The clock of the database's server, in milliseconds since 1970.
+fn now(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS BIGINT)",
+        Dialect::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_testing_postgres::Database;
+
+    use super::*;
+    use crate::Store;
+
+    async fn a_lease_ends(store: &Store) {
+        let (own, other) = (BootId::generate(), BootId::generate());
+        let mut tx = store.begin().await.unwrap();
+        renew(&mut tx, &own, Duration::from_secs(60)).await.unwrap();
+        renew(&mut tx, &other, Duration::ZERO).await.unwrap();
+        assert!(is_alive(&mut tx, &own).await.unwrap());
+        assert!(!is_alive(&mut tx, &other).await.unwrap(), "its time is over");
+        assert!(!is_alive(&mut tx, &BootId::generate()).await.unwrap(), "it never had one");
+        renew(&mut tx, &other, Duration::from_secs(60)).await.unwrap();
+        assert!(is_alive(&mut tx, &other).await.unwrap());
+        end(&mut tx, &own).await.unwrap();
+        assert!(!is_alive(&mut tx, &own).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_lease_lasts_until_its_time_is_over_or_it_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        a_lease_ends(&Store::open_file(&folder.path().join("kanat.db")).await.unwrap()).await;
+        let database = Database::fresh();
+        a_lease_ends(&Store::open(database.url()).await.unwrap()).await;
+    }
+}
