@@ -116,6 +116,10 @@ fn keep_from_scripts(headers: &mut HeaderMap) {
 
 fn is_json(kind: &[u8]) -> bool {
     const JSON: &[u8] = b"application/json";
+    // As most answers have it.
+    if kind == JSON {
+        return true;
+    }
     let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     essence.eq_ignore_ascii_case(JSON)
 }

@@ -75,7 +75,9 @@ where
     let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
     let now = Timestamp::now();
     let verified = verify.map(|verify| prove(&flow, verify, &parts, &body, now)).transpose()?;
-    if let Some(challenge) = verify.filter(|verify| verify.scheme == "slack").and(verify::url_verification(&body)) {
+    if verify.is_some_and(|verify| verify.scheme == "slack")
+        && let Some(challenge) = verify::url_verification(&body)
+    {
         return Ok(text(challenge));
     }
     let arrival = arrive(flow.clone(), verify, verified, &parts, body, now)?;
