@@ -62,6 +62,11 @@ impl PublicService {
     pub fn serves<B>(request: &Request<B>) -> bool {
         is_rest(request.uri().path()) || is_grpc(request) || cors::asks_for_grpc(request)
     }
+
+    /// Whether the body of a request that it serves may be a stream whose sender is silent while it has nothing to say.
+    pub fn takes_stream<B>(request: &Request<B>) -> bool {
+        !is_rest(request.uri().path()) && is_grpc(request)
+    }
 }
 
 impl<B> Service<Request<B>> for PublicService

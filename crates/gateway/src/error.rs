@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Method, Response, StatusCode};
 use kanat_model::FieldError;
+use kanat_net::body::TooSlow;
 use kanat_net::{Body, body};
 use tonic::Code;
 
@@ -72,6 +73,11 @@ impl Problem {
     pub(crate) fn too_large(limit: usize) -> Self {
         let problem = Self::invalid(format!("the body is larger than {limit} bytes"));
         Self { status: StatusCode::PAYLOAD_TOO_LARGE, ..problem }
+    }
+
+    /// The body comes so slowly that it is not waited for.
+    pub(crate) fn too_slow(error: TooSlow) -> Self {
+        Self { status: StatusCode::REQUEST_TIMEOUT, ..Self::new(Code::DeadlineExceeded, error.to_string()) }
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {

@@ -10,6 +10,12 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of every answer that a listener gives.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
+/// The cause of a body that its sender let wait: once the first 5 s are over, at least 1 KiB/s has to come. The answer to
+/// it is 408.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the body does not come at 1 KiB/s")]
+pub struct TooSlow;
+
 /// A body of these bytes.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
@@ -25,6 +31,8 @@ pub fn empty() -> Body {
 pub enum ReadError {
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
+    #[error(transparent)]
+    TooSlow(#[from] TooSlow),
     #[error("the body broke off: {0}")]
     Broken(String),
 }
@@ -42,6 +50,7 @@ where
     match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ReadError::TooLarge { limit }),
+        Err(error) if error.is::<TooSlow>() => Err(ReadError::TooSlow(TooSlow)),
         Err(error) => Err(ReadError::Broken(error.to_string())),
     }
 }

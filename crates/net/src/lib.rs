@@ -5,9 +5,11 @@ pub mod body;
 pub mod egress;
 mod inbound;
 pub mod outbound;
+pub mod peer;
 pub mod request_id;
 pub mod server;
 pub mod tls;
 
 pub use body::Body;
 pub use inbound::Inbound;
+pub use peer::Peer;

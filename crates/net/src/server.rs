@@ -1,6 +1,7 @@
 //! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold open, and a drain.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::peer::{Origin, TrustedProxies};
 use crate::tls::{ClientCertificate, ServerTls};
 use crate::{Body, Inbound, body};
 use tower::ServiceExt;
@@ -37,6 +39,8 @@ pub struct Options {
     pub max_streams: u32,
     /// Plain when there is none.
     pub tls: Option<ServerTls>,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    pub trusted_proxies: TrustedProxies,
 }
 
 impl Default for Options {
@@ -48,6 +52,7 @@ impl Default for Options {
             max_headers: 100,
             max_streams: 256,
             tls: None,
+            trusted_proxies: TrustedProxies::default(),
         }
     }
 }
@@ -62,9 +67,10 @@ where
     let connections = TaskTracker::new();
     let room = Arc::new(Semaphore::new(options.max_connections));
     let http = builder(&options);
-    while let Some((stream, permit)) = next(&listener, &room, &shutdown).await {
+    while let Some((stream, address, permit)) = next(&listener, &room, &shutdown).await {
         let (http, service, shutdown) = (http.clone(), service.clone(), shutdown.clone());
         let (drains, tls) = (connections.clone(), options.tls.clone());
+        let origin = Origin::new(address.ip(), tls.is_some(), &options.trusted_proxies);
         let first_byte = options.header_timeout;
         connections.spawn(async move {
             let _permit = permit;
@@ -72,10 +78,10 @@ where
                 return;
             }
             let Some(tls) = tls else {
-                return connection(stream, None, &http, service, shutdown, drains).await;
+                return connection(stream, origin, None, &http, service, shutdown, drains).await;
             };
             if let Some((stream, certificate)) = tls.accept(stream, first_byte).await {
-                connection(stream, certificate, &http, service, shutdown, drains).await;
+                connection(stream, origin, certificate, &http, service, shutdown, drains).await;
             }
         });
     }
@@ -106,12 +112,12 @@ async fn next(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
     shutdown: &CancellationToken,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     let accept = async {
         let permit = Arc::clone(room).acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => return Some((stream, permit)),
+                Ok((stream, address)) => return Some((stream, address, permit)),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     // Out of descriptors: give those that are open time to close.
@@ -141,6 +147,7 @@ async fn spoke(stream: &TcpStream, first_byte: Duration, shutdown: &Cancellation
 
 async fn connection<I, S>(
     stream: I,
+    origin: Origin,
     certificate: Option<ClientCertificate>,
     http: &auto::Builder<TokioExecutor>,
     service: S,
@@ -154,6 +161,8 @@ async fn connection<I, S>(
     let service = service_fn(move |request: Request<Incoming>| {
         let (mut parts, body) = request.into_parts();
         let body = Inbound::new(body, &parts.headers, drains.clone());
+        let peer = origin.peer(&parts.headers);
+        parts.extensions.insert(peer);
         if let Some(certificate) = certificate {
             parts.extensions.insert(certificate);
         }

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
-use kanat_net::body::BoxError;
+use kanat_net::body::{BoxError, TooSlow};
 
 use super::admission::{NoRoom, Room};
 
@@ -28,6 +28,8 @@ pub(crate) enum Refused {
     Undecodable(&'static str),
     #[error("the body broke off")]
     Broken,
+    #[error(transparent)]
+    TooSlow(#[from] TooSlow),
 }
 
 /// The body as it was before its content encoding; the room's limit bounds its bytes on the wire and decoded.
@@ -56,7 +58,7 @@ where
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // What follows the data are trailers.
-        let Ok(data) = frame.map_err(|_| Refused::Broken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|error| broken(error.into()))?.into_data() else { continue };
         room.grow(first.len() + all.len() + data.len())?;
         if first.is_empty() && all.is_empty() {
             first = data;
@@ -72,6 +74,10 @@ where
     }
     // A short piece would keep the connection's whole buffer for as long as its message waits.
     Ok(if first.len() < SHORT { Bytes::copy_from_slice(&first) } else { first })
+}
+
+fn broken(error: BoxError) -> Refused {
+    error.downcast_ref::<TooSlow>().map_or(Refused::Broken, |slow| Refused::TooSlow(*slow))
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -12,8 +12,6 @@ use crate::error::Refusal;
 use crate::plans::versions;
 use crate::service::Shared;
 
-/// A sender gets so long for the whole of its body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADERS_LIMIT: usize = 64 << 10;
 
 /// Errors when the headers are too large.
@@ -32,16 +30,14 @@ where
     B::Error: Into<BoxError>,
 {
     let mut room = shared.admission.admit(incoming.size_hint().exact()).map_err(|full| no_room(&full))?;
-    let Ok(outcome) = tokio::time::timeout(BODY_TIMEOUT, body::read(headers, incoming, &mut room)).await else {
-        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
-    };
-    let body = outcome.map_err(|refused| match &refused {
+    let body = body::read(headers, incoming, &mut room).await.map_err(|refused| match &refused {
         body::Refused::NoRoom(full) => no_room(full),
         body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string())
             .with(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, br")),
         body::Refused::Undecodable(_) | body::Refused::Broken => {
             Refusal::new(StatusCode::BAD_REQUEST, refused.to_string())
         }
+        body::Refused::TooSlow(_) => Refusal::new(StatusCode::REQUEST_TIMEOUT, refused.to_string()),
     })?;
     Ok((body, room))
 }

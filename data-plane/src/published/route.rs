@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kanat_mapping::json::write_string;
+use kanat_net::Peer;
 
 use super::api::{Api, State, Version};
 use super::path::Requested;
@@ -70,7 +71,7 @@ impl Route {
                 // Nobody asks for it.
                 State::Active => Default::default(),
                 State::Deprecated { .. } | State::Retired => {
-                    (base(environment, host, &parts.headers), unversioned(path, &requested).to_owned())
+                    (base(environment, host, parts.extensions.get()), unversioned(path, &requested).to_owned())
                 }
             },
         };
@@ -186,7 +187,7 @@ fn host(parts: &Parts) -> Option<&str> {
 }
 
 /// What an environment says of itself, else what the caller seems to have asked.
-fn base(environment: &Environment, host: &str, headers: &HeaderMap) -> String {
+fn base(environment: &Environment, host: &str, peer: Option<&Peer>) -> String {
     if let Some(base_url) = environment.base_url() {
         return base_url.to_owned();
     }
@@ -194,7 +195,6 @@ fn base(environment: &Environment, host: &str, headers: &HeaderMap) -> String {
     if host.is_empty() || !host.bytes().all(is_plain) {
         return String::new();
     }
-    let forwarded = headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
-    let scheme = if forwarded == Some(b"https") { "https" } else { "http" };
+    let scheme = if peer.is_some_and(|peer| peer.is_encrypted) { "https" } else { "http" };
     format!("{scheme}://{host}")
 }

@@ -144,6 +144,7 @@ fn content(field: &FieldDescriptor, bytes: Bytes) -> Option<Value> {
 fn broken(error: ReadError) -> Problem {
     match error {
         ReadError::TooLarge { limit } => Problem::too_large(limit),
+        ReadError::TooSlow(error) => Problem::too_slow(error),
         ReadError::Broken(reason) => Problem::invalid(format!("the body could not be read: {reason}")),
     }
 }

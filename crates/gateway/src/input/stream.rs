@@ -8,7 +8,7 @@ use futures::Stream;
 use http::request::Parts;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use kanat_net::body::BoxError;
+use kanat_net::body::{BoxError, TooSlow};
 use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
 use tonic::Status;
@@ -153,6 +153,9 @@ where
             }
             Some(Err(error)) => {
                 let error: BoxError = error.into();
+                if let Some(error) = error.downcast_ref::<TooSlow>() {
+                    return Err(Problem::too_slow(*error));
+                }
                 return Err(Problem::invalid(format!("the body could not be read: {error}")));
             }
         }

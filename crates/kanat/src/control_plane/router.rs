@@ -52,6 +52,8 @@ impl Service<Request<Inbound>> for Router {
 
     fn call(&mut self, request: Request<Inbound>) -> Self::Future {
         if PublicService::serves(&request) {
+            let request =
+                if PublicService::takes_stream(&request) { request.map(Inbound::at_any_pace) } else { request };
             let (answer, shutdown) = (self.service.call(request), self.shutdown.clone());
             return Box::pin(async move { answer.await.map(|response| live::end_at(&shutdown, response)) });
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kanat_data_plane::DataPlane;
+use kanat_net::peer::TrustedProxies;
 use kanat_net::server;
 use kanat_net::tls::ServerTls;
 use tokio::net::TcpListener;
@@ -32,7 +33,8 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
 /// Files that cannot be read or used, by the names of their settings.
 pub fn options(settings: &Settings, clients: Option<&Path>) -> Result<server::Options> {
     let tls = settings.tls.as_ref().map(|files| tls(files, clients)).transpose()?;
-    Ok(server::Options { tls, ..server::Options::default() })
+    let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
+    Ok(server::Options { tls, trusted_proxies, ..server::Options::default() })
 }
 
 fn tls(files: &TlsFiles, clients: Option<&Path>) -> Result<ServerTls> {

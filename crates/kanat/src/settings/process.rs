@@ -36,6 +36,10 @@ pub struct Flags {
     /// Networks that targets may be in although they are private or special, separated by commas (CIDR).
     #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
     pub egress_allow: Option<Vec<String>>,
+    /// Networks of proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed, separated by commas (CIDR)
+    /// [default: none].
+    #[arg(long, env = "KANAT_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Option<Vec<String>>,
     /// Address of its own for /metrics, and for /health and /ready beside it [default: no metrics].
     #[arg(long, env = "KANAT_METRICS_LISTEN")]
     pub metrics_listen: Option<String>,
@@ -80,6 +84,7 @@ pub struct Settings {
     pub pools: pools::Settings,
     pub adapters: adapters::Settings,
     pub egress_allow: Vec<IpNet>,
+    pub trusted_proxies: Vec<IpNet>,
     pub metrics_listen: Option<SocketAddr>,
     pub otlp_endpoint: Option<String>,
     pub tls: Option<TlsFiles>,
@@ -97,8 +102,8 @@ pub struct TlsFiles {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; listen, data_dir, database_url, egress_allow, metrics_listen, otlp_endpoint, tls_cert, tls_key, drain_seconds,
-            drain_grace, master_key, log);
+        or!(self, file; listen, data_dir, database_url, egress_allow, trusted_proxies, metrics_listen, otlp_endpoint, tls_cert, tls_key,
+            drain_seconds, drain_grace, master_key, log);
         self.pools = self.pools.or(file.pools);
         self.adapters = self.adapters.or(file.adapters);
         self
@@ -121,6 +126,8 @@ impl Flags {
             pools: self.pools.check(problems),
             adapters: self.adapters.check(problems),
             egress_allow: problems.take("egress_allow", value::networks(&self.egress_allow.unwrap_or_default())),
+            trusted_proxies: problems
+                .take("trusted_proxies", value::networks(&self.trusted_proxies.unwrap_or_default())),
             metrics_listen: problems
                 .take("metrics_listen", self.metrics_listen.as_deref().map(value::address).transpose()),
             otlp_endpoint: problems
@@ -151,6 +158,7 @@ impl Settings {
             pools: self.pools.to_flags(),
             adapters: self.adapters.to_flags(),
             egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
+            trusted_proxies: Some(self.trusted_proxies.iter().map(IpNet::to_string).collect()),
             metrics_listen: self.metrics_listen.map(|address| address.to_string()),
             otlp_endpoint: self.otlp_endpoint.clone(),
             tls_cert: self.tls.as_ref().map(|tls| tls.certificate.clone()),

@@ -1,0 +1,91 @@
+//! The least pace of a body: a sender that is waited for brings 1 KiB/s, once the first seconds are over.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// Time that a sender may be waited for before it has brought anything, and at most in one go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes a second.
+const LEAST_RATE: u32 = 1 << 10;
+
+/// A token bucket of time: waiting takes of it, bytes add to it. Time in which the reader does not ask is not counted.
+#[derive(Debug)]
+pub(super) struct Pace {
+    left: Duration,
+    wait: Option<Wait>,
+}
+
+/// The wait for a sender that was asked and has nothing yet.
+#[derive(Debug)]
+struct Wait {
+    since: Instant,
+    /// Ends when the bucket is empty.
+    end: Pin<Box<Sleep>>,
+}
+
+impl Pace {
+    pub fn new() -> Self {
+        Self { left: PATIENCE, wait: None }
+    }
+
+    /// Takes account of `bytes` that came.
+    pub fn came(&mut self, bytes: usize) {
+        // Only a sender that was waited for has anything to make up.
+        let Some(wait) = self.wait.take() else { return };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(LEAST_RATE << 8);
+        let earned = Duration::from_secs(1) * bytes / LEAST_RATE;
+        self.left = self.left.saturating_sub(wait.since.elapsed()).saturating_add(earned).min(PATIENCE);
+    }
+
+    /// Waits for the sender; ready when it is too slow.
+    pub fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let left = self.left;
+        let wait = self.wait.get_or_insert_with(|| {
+            let since = Instant::now();
+            Wait { since, end: Box::pin(tokio::time::sleep_until(since + left)) }
+        });
+        wait.end.as_mut().poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the whole seconds after which a sender is too slow that brings `bytes` every `seconds`; none within ten minutes.
+    async fn too_slow(bytes: usize, seconds: u64) -> Option<u64> {
+        let begun = Instant::now();
+        let mut pace = Pace::new();
+        while begun.elapsed() < Duration::from_secs(600) {
+            let slow = std::future::poll_fn(|cx| pace.poll_too_slow(cx));
+            if tokio::time::timeout(Duration::from_secs(seconds), slow).await.is_ok() {
+                return Some(begun.elapsed().as_secs());
+            }
+            pace.came(bytes);
+        }
+        None
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sender_brings_a_kibibyte_a_second_after_five_seconds() {
+        assert_eq!(too_slow(0, 1).await, Some(5));
+        assert_eq!(too_slow(1, 1).await, Some(5));
+        assert_eq!(too_slow(512, 1).await, Some(9));
+        assert_eq!(too_slow(1024, 1).await, None);
+        assert_eq!(too_slow(4 << 10, 4).await, None);
+        assert_eq!(too_slow(1 << 20, 6).await, Some(5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_that_came_early_do_not_pay_for_a_later_silence() {
+        let mut pace = Pace::new();
+        pace.came(64 << 20);
+        let begun = Instant::now();
+        std::future::poll_fn(|cx| pace.poll_too_slow(cx)).await;
+        assert_eq!(begun.elapsed().as_secs(), 5);
+    }
+}
