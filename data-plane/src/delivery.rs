@@ -19,11 +19,12 @@ use kanat_mapping::Adapters;
 use kanat_message_log::{Lease, MessageLog, NewMessage, Outcome, Settlement, TraceRecord, Tried};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
+use kanat_net::budget::{Budget, Reservation};
 use kanat_net::outbound::{Client, Response};
 use kanat_script::{Caller, Pool, Scripts};
 
 use crate::observed::Observer;
-use crate::pipeline::{Bounds, Budget, Reservation};
+use crate::pipeline::Bounds;
 use crate::plans::Plans;
 use crate::work::Work;
 pub(crate) use answer::{Answered, Answering};

@@ -2,6 +2,7 @@
 //! What is said over the network is not known here.
 
 pub mod body;
+pub mod budget;
 pub mod egress;
 mod inbound;
 pub mod outbound;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::pipeline::{Budget, Reservation};
+use kanat_net::budget::{Budget, Reservation};
 
 /// Bytes that a request costs beside its body.
 const OVERHEAD: usize = 16 << 10;

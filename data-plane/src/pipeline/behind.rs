@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kanat_message_log::{Error, Place, Tried};
+use kanat_net::budget::Reservation;
 use kanat_telemetry::metrics::{Outcome, metrics};
 use tokio::sync::{Mutex, mpsc};
 
 use super::accept::stored;
 use super::tally::Tally;
-use super::{Arrival, InFlight, NotBegun, Pipeline, Reservation};
+use super::{Arrival, InFlight, NotBegun, Pipeline};
 use crate::delivery::{self, Answered, Answering};
 use crate::plans::Runnable;
 

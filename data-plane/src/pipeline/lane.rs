@@ -5,9 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kanat_net::budget::{Budget, Reservation};
 use tokio::sync::Notify;
-
-use super::budget::{Budget, Reservation};
 
 /// Bounds of every lane.
 #[derive(Debug, Clone, Copy)]
