@@ -23,7 +23,7 @@ pub use bulk::{replay_all, retry_all};
 use filter::Listed;
 pub use filter::{ListQuery, Query};
 pub use paused::Paused;
-pub use stream::{Follow, follow};
+pub use stream::{Follow, Followed, follow};
 
 /// Which part of a list a caller asked for.
 #[derive(Debug, Clone)]

@@ -76,7 +76,12 @@ impl Events {
         let text = |name: &str| message.get_field_by_name(name).and_then(|v| v.as_str().map(str::to_owned));
         let mut data = Vec::new();
         let nullable = &self.rpc.nullable;
-        match &self.rpc.rest.event_data {
+        let named = || text("event").and_then(|event| self.rpc.output.get_field_by_name(&event));
+        let field = match &self.rpc.rest.event_data {
+            Some(field) if !message.has_field(field) => named().or_else(|| Some(field.clone())),
+            field => field.clone(),
+        };
+        match &field {
             Some(field) => encode::value(&message.get_field(field), &field.kind(), nullable, &mut data),
             None => encode::message(&message, nullable, &mut data),
         }

@@ -98,6 +98,7 @@ macro_rules! message_log_contract {
             shows_a_message_as_it_stood_at_each_event
             resumes_a_stream_after_a_reopening
             keeps_the_streams_of_others_apart
+            ends_a_page_of_the_stream_before_it_is_large
             lists_newest_first_with_a_total
             filters_a_list
             lists_several_statuses_in_one_order

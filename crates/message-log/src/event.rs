@@ -3,6 +3,7 @@
 use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::message::Status;
 
+use crate::list::fitting;
 use crate::{Message, Tenant};
 
 /// Which events to read.
@@ -33,6 +34,20 @@ pub struct EventPage {
     pub next_after: i64,
     /// There is more to read now; otherwise wait for [`crate::MessageLog::changed`].
     pub more: bool,
+}
+
+impl EventPage {
+    /// Bytes of payloads and outputs on one page. A page that would have more ends earlier, after one event at least.
+    pub const BYTES: u64 = 1 << 20;
+
+    /// Returns the place of the last event of a page, and whether the page has to be cut behind it. `found` are the places of at
+    /// least one event, in any order, each with its bytes.
+    pub(crate) fn end(mut found: Vec<(i64, u64)>, limit: u32) -> Option<(i64, bool)> {
+        found.sort_unstable();
+        let fitting = fitting(found.iter().map(|(_, bytes)| *bytes), Self::BYTES, limit.max(1)) as usize;
+        let last = found.get(fitting.min(found.len()).checked_sub(1)?)?;
+        Some((last.0, fitting < found.len()))
+    }
 }
 
 impl EventQuery {

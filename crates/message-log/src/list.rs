@@ -99,15 +99,20 @@ impl MessagePage {
 
     /// How many of the messages that have so many bytes, in their order, go on one page of at most `limit`.
     pub(crate) fn fitting(sizes: &[u64], limit: u32) -> u32 {
-        let mut room = Self::BYTES;
-        let fits = |size: &&u64| {
-            let fits = **size <= room;
-            room = room.saturating_sub(**size);
-            fits
-        };
-        let fitting = u32::try_from(sizes.iter().take_while(fits).count()).unwrap_or(u32::MAX);
-        fitting.max(1).min(limit)
+        fitting(sizes.iter().copied(), Self::BYTES, limit)
     }
+}
+
+/// Returns how many of the things that have so many bytes, in their order, have `room` together: one at least, and at most
+/// `limit`.
+pub(crate) fn fitting(sizes: impl Iterator<Item = u64>, mut room: u64, limit: u32) -> u32 {
+    let fits = |size: &u64| {
+        let fits = *size <= room;
+        room = room.saturating_sub(*size);
+        fits
+    };
+    let fitting = u32::try_from(sizes.take_while(fits).count()).unwrap_or(u32::MAX);
+    fitting.max(1).min(limit)
 }
 
 impl Cursor {

@@ -95,3 +95,35 @@ async fn a_stream_ends_with_its_key() {
         assert!(rest.starts_with("event: error\n") && rest.contains("UNAUTHENTICATED"), "{rest}");
     }
 }
+
+#[tokio::test]
+async fn streams_that_nobody_reads_hold_little_and_end() {
+    const STREAMS: usize = 20;
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (_, url) = app.api.deployed(&passthrough("busy")).await;
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let answer = app.api.request("GET", "/api/v1/messages/stream").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        streams.push(answer);
+    }
+    let before = kanat_tests::memory::resident_kib(app.pid());
+    // Each message has three events, and the output in one of them.
+    let payload = json!({"text": "x".repeat(200_000)});
+    for _ in 0..150 {
+        app.api.webhook(&url, &payload).await;
+    }
+    let grown = kanat_tests::memory::peak_kib(app.pid()).saturating_sub(before);
+    assert!(grown < (STREAMS as u64 * 6) << 10, "it grew by {} MiB", grown >> 10);
+    let text = tokio::time::timeout(kanat_tests::wait::DEADLINE, streams.remove(0).text()).await;
+    let text = text.expect("the stream ends").unwrap();
+    let blocks: Vec<_> = text.split("\n\n").filter(|block| block.contains("data:")).collect();
+    let (lagged, events) = blocks.split_last().unwrap();
+    let last = parse(events.last().unwrap()).unwrap();
+    let lagged = parse(lagged).unwrap();
+    assert_eq!((lagged.name.as_str(), &lagged.id), ("lagged", &last.id));
+    assert_eq!(lagged.data, json!({"resumeFrom": last.id}));
+    let next = self::events(&app.api, "/api/v1/messages/stream", Some(&lagged.id), 1, async || {}).await;
+    assert_eq!(next[0].name, "message");
+}

@@ -11,6 +11,9 @@ use tokio::sync::watch;
 use super::{filter, tenant};
 use crate::app::{App, Caller};
 
+/// Bytes of payloads and outputs that a reader may be behind.
+const MAX_LAG: u64 = 16 << 20;
+
 /// What a caller wants to follow.
 #[derive(Debug, Clone, Default)]
 pub struct Follow {
@@ -21,12 +24,22 @@ pub struct Follow {
     pub last_event_id: Option<String>,
 }
 
-/// The events, until the log closes or the caller goes.
+/// What a stream brings.
+#[derive(Debug)]
+pub enum Followed {
+    Event(Event),
+    /// The reader lags: the stream ends, and another one goes on after this event.
+    Lagged {
+        resume_from: i64,
+    },
+}
+
+/// The events, until the log closes or the caller goes, or lags.
 pub async fn follow(
     app: &App,
     caller: &Caller,
     follow: Follow,
-) -> Result<impl Stream<Item = Result<Event, Error>> + Send + use<>, Error> {
+) -> Result<impl Stream<Item = Result<Followed, Error>> + Send + use<>, Error> {
     // Before the first read, so that nothing falls in between.
     let changed = app.log.changed();
     let last = app.log.last_event().await?;
@@ -47,11 +60,18 @@ pub async fn follow(
         status: filter::status(follow.status.as_deref())?,
         ..EventQuery::after(tenant(caller), after)
     };
-    let following = Following { log: app.log.clone(), query, changed, read: VecDeque::new(), more: true };
-    Ok(try_unfold(
-        following,
-        |mut following| async move { Ok(following.next().await?.map(|event| (event, following))) },
-    ))
+    let following = Following {
+        log: app.log.clone(),
+        query,
+        changed,
+        read: VecDeque::new(),
+        more: true,
+        lag: Lag::default(),
+        ended: false,
+    };
+    Ok(try_unfold(following, |mut following| async move {
+        Ok(following.next().await?.map(|followed| (followed, following)))
+    }))
 }
 
 fn no_event(text: &str) -> Error {
@@ -65,16 +85,29 @@ struct Following {
     read: VecDeque<Event>,
     /// There is more to read now.
     more: bool,
+    lag: Lag,
+    ended: bool,
 }
 
 impl Following {
-    async fn next(&mut self) -> Result<Option<Event>, Error> {
+    async fn next(&mut self) -> Result<Option<Followed>, Error> {
         loop {
             if let Some(event) = self.read.pop_front() {
-                return Ok(Some(event));
+                self.lag.sent(&event);
+                return Ok(Some(Followed::Event(event)));
             }
-            if !self.more && self.changed.changed().await.is_err() {
+            if self.ended {
                 return Ok(None);
+            }
+            if self.more && self.lag.is_too_far() {
+                self.ended = true;
+                return Ok(Some(Followed::Lagged { resume_from: self.lag.last_sent }));
+            }
+            if !self.more {
+                self.lag.behind = Some(0);
+                if self.changed.changed().await.is_err() {
+                    return Ok(None);
+                }
             }
             self.changed.borrow_and_update();
             let page = self.log.events(&self.query).await?;
@@ -82,5 +115,28 @@ impl Following {
             self.more = page.more;
             self.read = page.events.into();
         }
+    }
+}
+
+/// How far a reader is behind the log. One that was at its end keeps up from then on; one that begins with earlier events may
+/// take its time until it is there.
+#[derive(Debug, Default)]
+struct Lag {
+    /// Bytes that were sent since the reader last had everything; none before it had.
+    behind: Option<u64>,
+    last_sent: i64,
+}
+
+impl Lag {
+    fn sent(&mut self, event: &Event) {
+        self.last_sent = event.seq;
+        if let Some(behind) = &mut self.behind {
+            let output = event.message.output.as_ref().map_or(0, |output| output.len());
+            *behind = behind.saturating_add((event.message.payload.len() + output) as u64);
+        }
+    }
+
+    fn is_too_far(&self) -> bool {
+        self.behind.is_some_and(|behind| behind > MAX_LAG)
     }
 }

@@ -1,13 +1,13 @@
 //! Messages between the wire and the log.
 
 use bytes::Bytes;
-use kanat_message_log::{Cursor, Event, Message, MessagePage, TraceRecord};
+use kanat_message_log::{Cursor, Message, MessagePage, TraceRecord};
 use kanat_model::id::MessageId;
 use kanat_model::message::Failure;
 use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 
-use crate::app::message::{Follow, ListQuery, Part, Query};
+use crate::app::message::{Follow, Followed, ListQuery, Part, Query};
 use crate::grpc::page::pagination;
 
 pub fn list(request: wire::ListMessagesRequest) -> (ListQuery, Part) {
@@ -46,11 +46,20 @@ pub fn taken_up(ids: Vec<MessageId>) -> wire::BulkMessagesResponse {
     }
 }
 
-pub fn event(event: Event) -> wire::StreamMessagesResponse {
-    wire::StreamMessagesResponse {
-        id: event.seq.to_string(),
-        event: "message".to_owned(),
-        message: Some(message(event.message)),
+pub fn event(followed: Followed) -> wire::StreamMessagesResponse {
+    match followed {
+        Followed::Event(event) => wire::StreamMessagesResponse {
+            id: event.seq.to_string(),
+            event: "message".to_owned(),
+            message: Some(message(event.message)),
+            lagged: None,
+        },
+        Followed::Lagged { resume_from } => wire::StreamMessagesResponse {
+            id: resume_from.to_string(),
+            event: "lagged".to_owned(),
+            message: None,
+            lagged: Some(wire::StreamLag { resume_from: resume_from.to_string() }),
+        },
     }
 }
 

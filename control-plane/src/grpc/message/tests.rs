@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use futures::FutureExt;
 use kanat_message_log::Outcome;
 use kanat_model::id::FlowId;
 use kanat_model::message::Status as MessageStatus;
@@ -206,6 +207,42 @@ async fn an_event_id_of_a_log_that_is_no_more_hides_nothing() {
     let mut live = fixture.api.stream_messages(fixture.request(follow)).await.unwrap().into_inner();
     let id = fixture.ended("{}", Outcome::Delivered).await;
     assert_eq!(live.next().await.unwrap().unwrap().message.unwrap().id, id);
+}
+
+#[tokio::test]
+async fn a_reader_that_lags_is_told_where_to_go_on() {
+    let fixture = Fixture::deployed().await;
+    let follow = |last| wire::StreamMessagesRequest { last_event_id: last, ..Default::default() };
+    let large = format!("\"{}\"", "x".repeat(2 << 20));
+    let mut live = fixture.api.stream_messages(fixture.request(follow(None))).await.unwrap().into_inner();
+    // It stands at the end of the log, and then does not read.
+    assert!(live.next().now_or_never().is_none());
+    for _ in 0..10 {
+        fixture.ended(&large, Outcome::DeadLetter).await;
+    }
+    let (mut seen, mut lagged) = (Vec::new(), None);
+    while let Some(event) = live.next().await {
+        let event = event.unwrap();
+        match event.event.as_str() {
+            "message" => seen.push(event.id),
+            _ => lagged = Some(event),
+        }
+    }
+    let lagged = lagged.unwrap();
+    assert_eq!(lagged.event, "lagged");
+    assert_eq!(lagged.lagged.unwrap().resume_from, *seen.last().unwrap());
+    assert_eq!((lagged.id, lagged.message), (seen.last().unwrap().clone(), None));
+    assert!(seen.len() < 20, "{}", seen.len());
+
+    // Who goes on there gets the rest, however long it takes: it was told that it is late.
+    let rest = fixture.api.stream_messages(fixture.request(follow(seen.last().cloned()))).await.unwrap().into_inner();
+    let rest = rest.take(20 - seen.len()).map(|event| event.unwrap().event).collect::<Vec<_>>().await;
+    assert!(rest.iter().all(|event| event == "message"), "{rest:?}");
+    let mut all =
+        fixture.api.stream_messages(fixture.request(follow(Some("0".to_owned())))).await.unwrap().into_inner();
+    for _ in 0..20 {
+        assert_eq!(all.next().await.unwrap().unwrap().event, "message");
+    }
 }
 
 fn status_of(event: &wire::StreamMessagesResponse) -> &str {

@@ -312,13 +312,18 @@ service!(MessageService {
         let event = |id: u64| {
             let payload = Some(Json { text: "{\n\"line\": \"a\\nb\"\n}".to_owned() });
             let message = Message { id: format!("msg_{id}"), payload, ..Message::default() };
-            Ok(StreamMessagesResponse { id: id.to_string(), event: "message".to_owned(), message: Some(message) })
+            Ok(StreamMessagesResponse { id: id.to_string(), event: "message".to_owned(), message: Some(message), lagged: None })
         };
         let events = futures::stream::iter((after + 1..=3).map(event).collect::<Vec<_>>());
         match request.flow_id.as_deref() {
             Some("breaks") => {
                 let broken = futures::stream::iter([Err(Status::internal("disk /dev/sda1 on fire"))]);
                 Ok(Response::new(Box::pin(futures::StreamExt::chain(events, broken))))
+            }
+            Some("lags") => {
+                let lagged = Some(StreamLag { resume_from: "3".to_owned() });
+                let last = StreamMessagesResponse { id: "3".to_owned(), event: "lagged".to_owned(), message: None, lagged };
+                Ok(Response::new(Box::pin(futures::StreamExt::chain(events, futures::stream::iter([Ok(last)])))))
             }
             Some("waits") => Ok(Response::new(Box::pin(futures::StreamExt::chain(events, futures::stream::pending())))),
             _ => Ok(Response::new(Box::pin(events))),

@@ -46,6 +46,13 @@ async fn an_error_on_the_way_is_the_last_event() {
 }
 
 #[tokio::test]
+async fn an_event_without_a_message_says_what_its_name_says() {
+    let answer = get("/api/v1/messages/stream?flowId=lags").await;
+    let last = answer.text.split_terminator("\n\n").last().unwrap();
+    assert_eq!(last, "event: lagged\nid: 3\ndata: {\"resumeFrom\":\"3\"}");
+}
+
+#[tokio::test]
 async fn comments_fill_the_silence() {
     let request = http::Request::get("/api/v1/messages/stream?flowId=waits&lastEventId=3")
         .header("authorization", "Bearer key")

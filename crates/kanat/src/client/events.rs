@@ -13,6 +13,9 @@ use crate::output::Json;
 const SILENCE: Duration = Duration::from_secs(45);
 const RECONNECT: Duration = Duration::from_secs(1);
 
+/// The event that ends the stream of a reader that does not keep up.
+const LAGGED: &str = "lagged";
+
 /// The messages of one flow, live: one event for every change of state.
 pub struct Messages {
     client: Client,
@@ -26,6 +29,7 @@ pub struct Messages {
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Event {
+    pub name: String,
     pub id: String,
     pub data: String,
 }
@@ -45,6 +49,10 @@ impl Messages {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.last_id = Some(event.id);
+                if event.name == LAGGED {
+                    self.open = None;
+                    continue;
+                }
                 return Ok(Json::parse(&event.data)?);
             }
             let Some(open) = &mut self.open else {
@@ -105,6 +113,7 @@ impl Parser {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match name {
+            "event" => value.clone_into(&mut self.event.name),
             "id" => value.clone_into(&mut self.event.id),
             "data" => {
                 if !self.event.data.is_empty() {
@@ -125,8 +134,8 @@ mod tests {
     fn reads_events_however_the_bytes_are_cut() {
         let text = ": hello\n\nevent: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\nid: 8\r\ndata:x\r\n\r\n";
         let expected = [
-            Event { id: "7".to_owned(), data: "{\"a\":\n1}".to_owned() },
-            Event { id: "8".to_owned(), data: "x".to_owned() },
+            Event { name: "message".to_owned(), id: "7".to_owned(), data: "{\"a\":\n1}".to_owned() },
+            Event { name: String::new(), id: "8".to_owned(), data: "x".to_owned() },
         ];
         for size in [1, 3, 100] {
             let mut parser = Parser::default();

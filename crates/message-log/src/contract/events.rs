@@ -1,12 +1,13 @@
 //! Promises about the live stream.
 
+use bytes::Bytes;
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
 use kanat_model::message::Status;
 
 use super::Harness;
 use super::subject::{Subject, failure, message, tenant};
-use crate::{Event, EventQuery, NewMessage, Outcome, Place, Settled, Tenant};
+use crate::{Event, EventPage, EventQuery, NewMessage, Outcome, Place, Settled, Tenant};
 
 fn statuses(events: &[Event]) -> Vec<Status> {
     events.iter().map(|event| event.message.status).collect()
@@ -119,5 +120,29 @@ pub async fn keeps_the_streams_of_others_apart(harness: &dyn Harness) {
     let query = EventQuery { flow_id: Some(other.clone()), ..EventQuery::after(tenant(), 0) };
     let events = subject.events(query).await;
     assert_eq!((events.len(), &events[0].message.flow_id), (1, &other));
+    subject.close().await;
+}
+
+pub async fn ends_a_page_of_the_stream_before_it_is_large(harness: &dyn Harness) {
+    let flow = FlowId::generate();
+    let subject = Subject::open(harness).await;
+    let large = Bytes::from(format!("\"{}\"", "x".repeat(EventPage::BYTES as usize / 5 * 2)));
+    for _ in 0..3 {
+        let lease = subject.lease(NewMessage { raw_body: large.clone(), ..message(&flow) }).await;
+        subject.deliver(&lease).await;
+    }
+    let larger = Bytes::from(format!("\"{}\"", "x".repeat(EventPage::BYTES as usize)));
+    subject.append(NewMessage { raw_body: larger, ..message(&flow) }).await;
+    let mut query = EventQuery::after(tenant(), 0);
+    let mut sizes = Vec::new();
+    loop {
+        let page = subject.log.events(&query).await.expect("the log reads");
+        sizes.push(page.events.len());
+        query.after = page.next_after;
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(sizes, [2, 2, 2, 1], "two events of two fifths fit, and one that is too large comes alone");
     subject.close().await;
 }

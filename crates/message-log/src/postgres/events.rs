@@ -13,6 +13,17 @@ use crate::{Event, EventPage, EventQuery};
 /// Places looked at in one read, so that a rare flow does not hold a connection for long.
 const STRETCH: i64 = 20_000;
 
+/// Places and bytes of arrivals, told from the rows' heads: what is large is not read for it.
+pub(super) const ARRIVAL_SIZES: &str = "
+SELECT m.seq AS seq, CAST(octet_length(coalesce(b.payload, b.raw_body)) AS BIGINT) AS bytes
+     FROM messages AS m JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > ";
+
+/// Places and bytes of changes of state.
+pub(super) const TRANSITION_SIZES: &str = "
+SELECT t.seq AS seq, CAST(octet_length(coalesce(b.payload, b.raw_body)) + coalesce((SELECT octet_length(e.output) FROM transitions AS e
+     WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0) AS BIGINT) AS bytes
+     FROM transitions AS t JOIN messages AS m ON m.seq = t.message JOIN bodies AS b ON b.seq = t.message WHERE t.seq > ";
+
 /// A message as it arrived: nothing has become of it yet.
 pub(super) const ARRIVALS: &str = concat!(
     "SELECT m.seq AS seq, ",
@@ -55,25 +66,27 @@ pub(super) async fn events(reader: &PgPool, space: LockSpace, asked: &EventQuery
         return Ok(EventPage { events: Vec::new(), next_after, more: false });
     };
     let until = last.min(next.saturating_add(STRETCH));
-    let arrivals = match asked.status {
-        // Nothing arrives in another state.
-        None | Some(Status::Received | Status::Held) => {
-            statement(ARRIVALS, "m.seq", "m.accepted_as", asked, until).build().fetch_all(reader).await?
-        }
-        Some(_) => Vec::new(),
-    };
-    let transitions = statement(TRANSITIONS, "t.seq", "t.status", asked, until).build().fetch_all(reader).await?;
-
-    let mut rows = Vec::with_capacity(arrivals.len() + transitions.len());
-    for row in arrivals.iter().chain(&transitions) {
-        rows.push((row.try_get::<i64, _>("seq")?, row));
+    // Nothing arrives in another state.
+    let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
+    let mut sizes = statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until).build().fetch_all(reader).await?;
+    if may_arrive {
+        let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
+        sizes.extend({ arrivals }.build().fetch_all(reader).await?);
     }
-    rows.sort_by_key(|(seq, _)| *seq);
-    let limit = usize::try_from(asked.limit.max(1)).unwrap_or(usize::MAX);
-    let cut = rows.len() > limit;
-    rows.truncate(limit);
-    let events = rows.into_iter().map(|(seq, row)| event(seq, row)).collect::<Result<Vec<_>, _>>()?;
-    let next_after = if cut { events.last().map_or(until, |event| event.seq) } else { until };
+    let sizes = sizes.iter().map(|row| Ok((row.try_get("seq")?, row.try_get::<i64, _>("bytes")?.unsigned_abs())));
+    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
+        return Ok(EventPage { events: Vec::new(), next_after: until, more: until < last });
+    };
+    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end).build().fetch_all(reader).await?;
+    if may_arrive {
+        let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
+        rows.extend({ arrivals }.build().fetch_all(reader).await?);
+    }
+
+    let mut events = rows.iter().map(|row| event(row.try_get("seq")?, row)).collect::<Result<Vec<_>, _>>()?;
+    events.sort_by_key(|event| event.seq);
+    let next_after = if cut { end } else { until };
     Ok(EventPage { events, next_after, more: next_after < last })
 }
 

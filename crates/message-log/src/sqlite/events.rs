@@ -13,6 +13,17 @@ const STRETCH: i64 = 20_000;
 pub(super) const LAST: &str = "
 SELECT max((SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM transitions))";
 
+/// Places and bytes of arrivals, told from the rows' heads: what is large is not read for it.
+pub(super) const ARRIVAL_SIZES: &str = "
+SELECT m.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) AS bytes
+     FROM messages AS m CROSS JOIN bodies AS b ON b.seq = m.seq WHERE m.seq > ";
+
+/// Places and bytes of changes of state.
+pub(super) const TRANSITION_SIZES: &str = "
+SELECT t.seq AS seq, length(CAST(coalesce(b.payload, b.raw_body) AS BLOB)) + coalesce((SELECT length(CAST(e.output AS BLOB)) FROM transitions AS e
+     WHERE e.message = t.message AND e.seq <= t.seq AND e.output IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0) AS bytes
+     FROM transitions AS t CROSS JOIN messages AS m ON m.seq = t.message CROSS JOIN bodies AS b ON b.seq = m.seq WHERE t.seq > ";
+
 /// A message as it arrived: nothing has become of it yet.
 pub(super) const ARRIVALS: &str = concat!(
     "SELECT m.seq AS seq, ",
@@ -42,27 +53,29 @@ pub(super) async fn events(reader: &SqlitePool, asked: &EventQuery) -> Result<Ev
     if until <= asked.after {
         return Ok(EventPage { events: Vec::new(), next_after: asked.after, more: false });
     }
-    let arrivals = match asked.status {
-        // Nothing arrives in another state.
-        None | Some(Status::Received | Status::Held) => {
-            statement(ARRIVALS, "m.seq", "m.accepted_as", asked, until).build().fetch_all(&mut *snapshot).await?
-        }
-        Some(_) => Vec::new(),
+    // Nothing arrives in another state.
+    let may_arrive = matches!(asked.status, None | Some(Status::Received | Status::Held));
+    let mut sizes =
+        statement(TRANSITION_SIZES, "t.seq", "t.status", asked, until).build().fetch_all(&mut *snapshot).await?;
+    if may_arrive {
+        let arrivals = statement(ARRIVAL_SIZES, "m.seq", "m.accepted_as", asked, until);
+        sizes.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
+    }
+    let sizes = sizes.iter().map(|row| Ok((row.try_get("seq")?, row.try_get::<i64, _>("bytes")?.unsigned_abs())));
+    let sizes = sizes.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    let Some((end, cut)) = EventPage::end(sizes, asked.limit) else {
+        return Ok(EventPage { events: Vec::new(), next_after: until, more: until < last });
     };
-    let transitions =
-        statement(TRANSITIONS, "t.seq", "t.status", asked, until).build().fetch_all(&mut *snapshot).await?;
+    let mut rows = statement(TRANSITIONS, "t.seq", "t.status", asked, end).build().fetch_all(&mut *snapshot).await?;
+    if may_arrive {
+        let arrivals = statement(ARRIVALS, "m.seq", "m.accepted_as", asked, end);
+        rows.extend({ arrivals }.build().fetch_all(&mut *snapshot).await?);
+    }
     snapshot.commit().await?;
 
-    let mut rows = Vec::with_capacity(arrivals.len() + transitions.len());
-    for row in arrivals.iter().chain(&transitions) {
-        rows.push((row.try_get::<i64, _>("seq")?, row));
-    }
-    rows.sort_by_key(|(seq, _)| *seq);
-    let limit = usize::try_from(asked.limit.max(1)).unwrap_or(usize::MAX);
-    let cut = rows.len() > limit;
-    rows.truncate(limit);
-    let events = rows.into_iter().map(|(seq, row)| event(seq, row)).collect::<Result<Vec<_>, _>>()?;
-    let next_after = if cut { events.last().map_or(until, |event| event.seq) } else { until };
+    let mut events = rows.iter().map(|row| event(row.try_get("seq")?, row)).collect::<Result<Vec<_>, _>>()?;
+    events.sort_by_key(|event| event.seq);
+    let next_after = if cut { end } else { until };
     Ok(EventPage { events, next_after, more: next_after < last })
 }
 

@@ -51,10 +51,14 @@ fn streams() -> Vec<String> {
     let tenant = Tenant { account_id: "a".into(), environment_id: "e".into() };
     let all = EventQuery::after(tenant, 7);
     let one = EventQuery { flow_id: Some(FlowId::new("f")), status: Some(Status::Received), ..all.clone() };
-    let arrivals = |asked| events::statement(events::ARRIVALS, "m.seq", "m.accepted_as", asked, 9);
-    let transitions = |asked| events::statement(events::TRANSITIONS, "t.seq", "t.status", asked, 9);
-    let streams = [arrivals(&all), arrivals(&one), transitions(&all), transitions(&one)];
-    streams.into_iter().map(|stream| stream.sql().as_str().to_owned()).collect()
+    let arrivals = |columns, asked| events::statement(columns, "m.seq", "m.accepted_as", asked, 9);
+    let transitions = |columns, asked| events::statement(columns, "t.seq", "t.status", asked, 9);
+    let streams = [&all, &one].into_iter().flat_map(|asked| {
+        let arrivals = [events::ARRIVALS, events::ARRIVAL_SIZES].map(|columns| arrivals(columns, asked));
+        let transitions = [events::TRANSITIONS, events::TRANSITION_SIZES].map(|columns| transitions(columns, asked));
+        arrivals.into_iter().chain(transitions)
+    });
+    streams.map(|stream| stream.sql().as_str().to_owned()).collect()
 }
 
 #[tokio::test]

@@ -65,10 +65,11 @@ async fn no_statement_reads_a_whole_table() {
     ];
     let mut statements: Vec<String> = filters.iter().map(list::statement).collect();
     let query = EventQuery { flow_id: Some(FlowId::new("f")), ..EventQuery::after(tenant, 7) };
-    for (select, seq, status) in
-        [(events::ARRIVALS, "m.seq", "m.accepted_as"), (events::TRANSITIONS, "t.seq", "t.status")]
-    {
-        statements.push(events::statement(select, seq, status, &query, 9).sql().as_str().to_owned());
+    for arrivals in [events::ARRIVALS, events::ARRIVAL_SIZES] {
+        statements.push(events::statement(arrivals, "m.seq", "m.accepted_as", &query, 9).sql().as_str().to_owned());
+    }
+    for transitions in [events::TRANSITIONS, events::TRANSITION_SIZES] {
+        statements.push(events::statement(transitions, "t.seq", "t.status", &query, 9).sql().as_str().to_owned());
     }
     let fixed = [
         append::FIND_BUSY_KEY,
