@@ -9,6 +9,7 @@ pub mod connector;
 pub mod consumer_key;
 pub mod environment;
 pub mod flow;
+mod formula;
 mod grace;
 pub mod lookup_table;
 pub mod message;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use kanat_model::error::excerpt;
 use kanat_model::{Code, Error};
 use tonic::Status;
 use tonic::metadata::{Binary, MetadataMap, MetadataValue};
@@ -21,21 +22,23 @@ const MAX_DETAILS_BYTES: usize = 5 << 10;
 
 /// The status of an error, details included.
 pub fn of(error: Error) -> Status {
+    let message = excerpt(&error.message);
     let mut details = ErrorDetails::new();
     details.set_error_info(error.code.name(), DOMAIN, []);
     if !error.details.is_empty() {
-        let violations = error.details.iter().map(|detail| FieldViolation::new(&detail.field, &detail.message));
+        let violations =
+            error.details.iter().map(|detail| FieldViolation::new(excerpt(&detail.field), excerpt(&detail.message)));
         details.set_bad_request(violations.collect::<Vec<_>>());
     }
     if let Some((kind, name)) = resource(&error) {
-        details.set_resource_info(kind, name, "", &error.message);
+        details.set_resource_info(kind, excerpt(&name), "", message.as_ref());
     }
     let mut metadata = MetadataMap::new();
     if error.code == Code::Unavailable {
         details.set_retry_info(Some(RETRY_AFTER));
         metadata.insert("retry-after", MetadataValue::from(RETRY_AFTER.as_secs()));
     }
-    Status::with_error_details_and_metadata(code(error.code), error.message, details, metadata)
+    Status::with_error_details_and_metadata(code(error.code), message, details, metadata)
 }
 
 /// Shortens the list of fields at fault to what gRPC clients take as headers: many refuse more than 8 KiB. Calls in

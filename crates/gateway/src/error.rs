@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Method, Response, StatusCode};
 use kanat_model::FieldError;
+use kanat_model::error::excerpt;
 use kanat_net::body::TooSlow;
 use kanat_net::{Body, body};
 use tonic::Code;
@@ -87,15 +88,15 @@ impl Problem {
     /// The body that every error has; it is one line.
     pub(crate) fn body(&self, request_id: &str) -> Vec<u8> {
         let mut out = b"{\"error\":".to_vec();
-        json::write_string(&self.message, &mut out);
+        json::write_string(&excerpt(&self.message), &mut out);
         out.extend_from_slice(b",\"code\":");
         json::write_string(code_name(self.code), &mut out);
         out.extend_from_slice(b",\"details\":[");
         for (at, detail) in self.details.iter().enumerate() {
             out.extend_from_slice(if at == 0 { b"{\"field\":" } else { b",{\"field\":" });
-            json::write_string(&detail.field, &mut out);
+            json::write_string(&excerpt(&detail.field), &mut out);
             out.extend_from_slice(b",\"message\":");
-            json::write_string(&detail.message, &mut out);
+            json::write_string(&excerpt(&detail.message), &mut out);
             out.push(b'}');
         }
         out.extend_from_slice(b"],\"requestId\":");

@@ -1,6 +1,11 @@
 //! An error as a caller sees it: a code, a sentence, and the fields at fault. Causes stay in the log.
 
+use std::borrow::Cow;
+
 use crate::Code;
+
+/// Characters of a text in an error.
+const MAX_TEXT: usize = 1_000;
 
 /// A failed call, in words fit for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +22,14 @@ pub struct Error {
 pub struct FieldError {
     pub field: String,
     pub message: String,
+}
+
+/// Returns a text of an error at a length that a caller can read: what was sent may be quoted in it whole.
+pub fn excerpt(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 impl FieldError {

@@ -24,3 +24,22 @@ async fn a_file_is_one_modification_and_a_wrong_one_none() {
     assert_eq!(read["version"], 3);
     assert_eq!(read["entries"][0], json!({"key": "DE", "value": "276"}));
 }
+
+#[tokio::test]
+async fn a_file_of_commas_costs_little_and_is_not_told_whole() {
+    let app = TestApp::start().await;
+    let path = table(&app.api, "commas", &[]).await;
+    let before = kanat_tests::memory::resident_kib(app.pid());
+    for head in ["", "key,value\n"] {
+        let csv = head.to_owned() + &",".repeat(15 << 20);
+        let refused = app.api.raw("POST", &format!("{path}/import"), "text/csv", csv).await;
+        assert!(refused.text.len() < 4096, "{} bytes", refused.text.len());
+        refused.expect_error(400, "INVALID_ARGUMENT");
+    }
+    let csv = "x".repeat(10 << 20) + ",y\n";
+    let refused = app.api.raw("POST", &format!("{path}/import"), "text/csv", csv).await;
+    assert!(refused.text.len() < 8192, "{} bytes", refused.text.len());
+    refused.expect_error(400, "INVALID_ARGUMENT");
+    let grown = kanat_tests::memory::peak_kib(app.pid()) - before;
+    assert!(grown < (200 << 10), "it grew by {} MiB", grown >> 10);
+}

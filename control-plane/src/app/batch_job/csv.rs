@@ -4,6 +4,8 @@ use kanat_model::Error;
 use kanat_model::id::MessageId;
 use kanat_store::batch_job::record::Failed;
 
+use crate::app::formula::mark;
+
 const HEADER: [&str; 6] = ["index", "messageId", "kind", "error", "field", "record"];
 
 /// Lines under way.
@@ -23,7 +25,7 @@ impl Rows {
         let field = failed.field.as_deref().unwrap_or_default();
         let row = [index.as_str(), message_id, &failed.kind, &failed.message, field, &failed.payload];
         // A `Vec` takes all that is written.
-        self.0.write_record(row).map_err(|_| Error::internal())
+        self.0.write_record(row.map(|cell| mark(cell).into_owned())).map_err(|_| Error::internal())
     }
 
     pub fn end(self) -> Result<String, Error> {
@@ -56,7 +58,7 @@ mod tests {
             let read: Vec<Vec<String>> =
                 reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
             let expected = ["7", "", "status", &message, field.as_deref().unwrap_or_default(), &payload];
-            prop_assert_eq!(read, [expected.map(str::to_owned).to_vec()]);
+            prop_assert_eq!(read, [expected.map(|cell| mark(cell).into_owned()).to_vec()]);
         }
     }
 }

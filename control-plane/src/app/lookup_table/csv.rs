@@ -3,13 +3,18 @@
 use kanat_model::{Error, FieldError};
 use kanat_store::lookup_table::entry::Entry;
 
+use crate::app::formula::{mark, unmark};
+
 const MAX_REPORTED: usize = 100;
+
+/// Fields of a line. One that has more is refused before it is taken apart: each of its commas would cost memory.
+const MAX_FIELDS: usize = 100;
 
 /// Reads entries; the columns may stand in any order. Errors name each wrong line.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some((line, message)) = broken_quoting(text) {
-        return Err(Error::invalid("the quoting of the CSV is broken", vec![fault(line, message)]));
+    if let Some((line, message)) = broken_line(text) {
+        return Err(Error::invalid("a line of the CSV is broken", vec![fault(line, message)]));
     }
     let mut reader = ::csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| Error::field("csv", error.to_string()))?.clone();
@@ -20,8 +25,10 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
         let row = row.map_err(|error| Error::field("csv", error.to_string()))?;
         let line = row.position().map_or(0, ::csv::Position::line);
         match (row.len(), row.get(key), row.get(value)) {
-            (2, Some(""), Some(_)) => faults.push(fault(line, "the key is empty")),
-            (2, Some(key), Some(value)) => entries.push(Entry { key: key.to_owned(), value: value.to_owned() }),
+            (2, Some("" | "'"), Some(_)) => faults.push(fault(line, "the key is empty")),
+            (2, Some(key), Some(value)) => {
+                entries.push(Entry { key: unmark(key).to_owned(), value: unmark(value).to_owned() });
+            }
             (found, _, _) => faults.push(fault(line, &format!("has {found} fields, and should have 2"))),
         }
         if faults.len() == MAX_REPORTED {
@@ -37,9 +44,9 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
 /// Writes entries with a header.
 pub fn write(entries: &[Entry]) -> Result<String, Error> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let written = writer
-        .write_record(["key", "value"])
-        .and_then(|()| entries.iter().try_for_each(|entry| writer.write_record([&entry.key, &entry.value])));
+    let written = writer.write_record(["key", "value"]).and_then(|()| {
+        entries.iter().try_for_each(|entry| writer.write_record([&*mark(&entry.key), &*mark(&entry.value)]))
+    });
     // A `Vec` takes all that is written, and what goes in is text.
     written.map_err(|_| Error::internal())?;
     let bytes = writer.into_inner().map_err(|_| Error::internal())?;
@@ -58,10 +65,12 @@ fn columns(header: &::csv::StringRecord) -> Result<(usize, usize), Error> {
     }
 }
 
-/// The first line whose quoting is broken, and how: a quoted field that never ends would take the rest of the text as its
-/// value, and what stands behind one that has ended would become a part of it.
-fn broken_quoting(text: &str) -> Option<(u64, &'static str)> {
+/// Returns the first line that cannot be taken apart, and why. Its quoting is broken: a quoted field that never ends would take
+/// the rest of the text as its value, and what stands behind one that has ended would become a part of it. Or it has far too
+/// many fields.
+fn broken_line(text: &str) -> Option<(u64, &'static str)> {
     let mut line = 1;
+    let mut fields = 1;
     let mut opened = None;
     let mut begins_field = true;
     let mut ended = false;
@@ -71,6 +80,14 @@ fn broken_quoting(text: &str) -> Option<(u64, &'static str)> {
             return Some((line, "a quoted field ends before its cell does: a quote within it is written twice"));
         }
         line += u64::from(byte == b'\n');
+        fields = match (byte, opened) {
+            (b'\n' | b'\r', None) => 1,
+            (b',', None) => fields + 1,
+            _ => fields,
+        };
+        if fields > MAX_FIELDS {
+            return Some((line, "has more than 100 fields, and should have 2"));
+        }
         // A doubled quote within stands for one.
         let doubled = byte == b'"' && opened.is_some() && characters.next_if_eq(&b'"').is_some();
         match (byte, opened) {
@@ -119,6 +136,27 @@ mod tests {
         }
         let sound = read("key,value\nA,x\"y\nB,\"a \"\"b\"\" c\"\n\"C\",\"\"\n").unwrap();
         assert_eq!(sound, [entry("A", "x\"y"), entry("B", "a \"b\" c"), entry("C", "")]);
+    }
+
+    #[test]
+    fn a_line_of_commas_is_not_taken_apart() {
+        for head in ["", "key,value\n"] {
+            let error = read(&format!("{head}{}", ",".repeat(1 << 20))).unwrap_err();
+            let line = head.lines().count() + 1;
+            assert_eq!(error.details[0].message, format!("line {line}: has more than 100 fields, and should have 2"));
+        }
+        let error = read(&format!("key,value\nDE,\"{}\"\n{}\n", ",".repeat(200), ",".repeat(99))).unwrap_err();
+        assert_eq!(error.details[0].message, "line 3: has 100 fields, and should have 2");
+    }
+
+    #[test]
+    fn formulas_go_out_as_texts_and_come_back_as_they_were() {
+        let entries = [entry("=1+1", "-5"), entry("'s-Hertogenbosch", "-5+1"), entry("@a", "\tb")];
+        let text = write(&entries).unwrap();
+        assert_eq!(text, "key,value\n'=1+1,-5\n''s-Hertogenbosch,'-5+1\n'@a,'\tb\n");
+        assert_eq!(read(&text).unwrap(), entries);
+        assert_eq!(read("key,value\n'a,''b\n").unwrap(), [entry("a", "'b")]);
+        assert_eq!(read("key,value\n',b\n").unwrap_err().details[0].message, "line 2: the key is empty");
     }
 
     #[test]

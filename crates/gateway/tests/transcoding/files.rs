@@ -41,6 +41,9 @@ async fn refuses_other_parts_and_broken_forms() {
     let broken: Vec<u8> = form(&[("file", "?")]).bytes().map(|byte| if byte == b'?' { 0xff } else { byte }).collect();
     let answer = call("POST", IMPORT, &[MULTIPART], broken).await;
     assert_eq!(answer.faults(400), [("file".to_owned(), "the part \"file\" is not UTF-8".to_owned())]);
+    let long = call("POST", IMPORT, &[MULTIPART], form(&[(&"n".repeat(5000), "x")])).await;
+    assert_eq!(long.status, 400);
+    assert!(long.text.len() < 4000, "the name is not told whole: {} bytes", long.text.len());
     assert_eq!(call("POST", IMPORT, &[MULTIPART], "").await.status, 400);
     assert_eq!(call("POST", IMPORT, &[MULTIPART], "--XyZ\r\nContent").await.status, 400);
     assert_eq!(call("POST", IMPORT, &[("content-type", "multipart/form-data")], "x").await.status, 400);
