@@ -64,6 +64,8 @@ pub struct Caller {
     pub name: String,
     /// The only environment that the key opens, if it is bound to one.
     pub bound_to: Option<EnvironmentId>,
+    /// When the key ends, if it does.
+    pub expires_at: Option<Timestamp>,
     /// Name of the call, where it came with an idempotency key: its repeats have the same one, and no other call has it.
     pub call: Option<String>,
 }

@@ -122,6 +122,7 @@ async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
         key_id: key.id,
         name: key.name,
         bound_to: key.environment_id,
+        expires_at: key.expires_at,
         call: None,
     })
 }

@@ -9,6 +9,7 @@ pub mod authentication;
 pub mod bootstrap;
 mod control_plane;
 mod cors;
+mod deadline;
 pub mod grpc;
 mod idempotency;
 mod jobs;

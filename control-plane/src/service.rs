@@ -22,6 +22,7 @@ use crate::Error;
 use crate::app::App;
 use crate::authentication::{Authentication, Rules};
 use crate::cors::{self, Cors};
+use crate::deadline::Deadline;
 use crate::grpc;
 use crate::idempotency::Idempotency;
 use crate::push::remote::{self, RemotePlans};
@@ -32,7 +33,7 @@ const OAUTH_CALLBACK: &str = "/inbound/oauth/callback";
 
 type Api = Authentication<Idempotency<Validation<Routes>>>;
 /// The same for callers outside of the process.
-type RemoteApi = MapResponse<Api, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
+type RemoteApi = MapResponse<Deadline<Api>, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
 
 /// What answers on the public paths; a cheap handle.
 #[derive(Clone)]
@@ -54,7 +55,7 @@ impl PublicService {
         let api = Authentication::new(routes, Arc::clone(app), rules);
         let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
-        let remote: RemoteApi = MapResponse::new(api, bounded);
+        let remote: RemoteApi = MapResponse::new(Deadline::new(api), as_callers_see_it);
         Ok(Self { gateway: Arc::new(gateway), grpc: GrpcWebLayer::new().layer(remote), nodes, cors })
     }
 
@@ -118,8 +119,9 @@ fn nothing_allowed() -> Response<Body> {
     response
 }
 
-fn bounded(mut response: Response<tonic::body::Body>) -> Response<tonic::body::Body> {
+fn as_callers_see_it(mut response: Response<tonic::body::Body>) -> Response<tonic::body::Body> {
     grpc::status::bound_details(response.headers_mut());
+    grpc::status::blame_caller_for_broken_message(response.headers_mut());
     response
 }
 

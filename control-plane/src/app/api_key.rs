@@ -17,7 +17,7 @@ pub struct New {
     pub role: Option<String>,
     /// Id or name of the environment to bind it to.
     pub environment: Option<String>,
-    /// ISO 8601; never when left out.
+    /// ISO 8601; when left out, the caller's key says how long it lasts.
     pub expires_at: Option<String>,
 }
 
@@ -26,7 +26,10 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<(ApiKey, Opt
     let name = name::check("name", &new.name)?;
     let role = role(caller, new.role.as_deref())?;
     let now = Timestamp::now();
-    let expires_at = new.expires_at.as_deref().map(|text| expiry(text, now)).transpose()?;
+    let expires_at = match (new.expires_at.as_deref().map(|text| expiry(text, now)).transpose()?, caller.expires_at) {
+        (Some(wanted), Some(end)) if wanted > end => return Err(beyond_expiry(end)),
+        (wanted, end) => wanted.or(end),
+    };
 
     let mut tx = app.store.begin().await?;
     if let Some(made) = caller.made_before(&mut tx).await?
@@ -116,6 +119,10 @@ fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
         return Err(Error::field("expiresAt", "must lie in the future"));
     }
     Ok(at)
+}
+
+fn beyond_expiry(end: Timestamp) -> Error {
+    Error::new(Code::PermissionDenied, format!("this key expires at {end} and cannot make one that lasts longer"))
 }
 
 fn beyond_binding() -> Error {

@@ -55,6 +55,7 @@ pub async fn caller(app: &App, role: Role) -> Caller {
         key_id: ApiKeyId::generate(),
         name: "test".to_owned(),
         bound_to: None,
+        expires_at: None,
         call: None,
     }
 }

@@ -143,6 +143,7 @@ mod tests {
             key_id: ApiKeyId::from("key_1"),
             name: "reader".to_owned(),
             bound_to: None,
+            expires_at: None,
             call: None,
         };
         let (now, at) = (Timestamp::from_millis(1_000), Timestamp::from_millis);

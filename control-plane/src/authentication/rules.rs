@@ -7,9 +7,11 @@ use kanat_auth::Permission;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, MessageDescriptor, MethodDescriptor, Value};
 
-/// Services that anybody may ask.
-const PUBLIC_SERVICES: &[&str] =
-    &["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+/// The service that anybody may ask.
+const HEALTH: &str = "grpc.health.v1.Health";
+
+/// Services that tell what services there are. Their answers last as long as their callers like.
+const REFLECTION: &[&str] = &["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
 
 /// Services whose every method, reading too, is about who may do what.
 const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
@@ -83,7 +85,7 @@ impl Rules {
 
     /// Whether the answer of the method at `path` is a stream of messages, which lasts as long as its caller likes.
     pub fn lasts(&self, path: &str) -> bool {
-        self.lasting.contains(path)
+        self.lasting.contains(path) || REFLECTION.contains(&split(path).0)
     }
 
     /// The method at `path` for those who count; one that does not exist has no name of its own.
@@ -94,7 +96,7 @@ impl Rules {
     /// Whether the method at `path`, such as `/kanat.v1.FlowService/GetFlow`, needs no credential.
     pub fn is_public(&self, path: &str) -> bool {
         let (service, _) = split(path);
-        PUBLIC_SERVICES.contains(&service) || self.public_methods.contains(path)
+        service == HEALTH || self.public_methods.contains(path)
     }
 
     /// What the method at `path` needs.
@@ -102,7 +104,9 @@ impl Rules {
         let (service, method) = split(path);
         if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
             Permission::Admin
-        } else if !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word)) {
+        } else if REFLECTION.contains(&service)
+            || !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word))
+        {
             Permission::Read
         } else {
             Permission::Write
@@ -167,9 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn reflection_and_health_are_public() {
+    fn health_is_public_and_reflection_for_all_who_have_a_key() {
         let rules = Rules::default();
-        assert!(rules.is_public("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"));
         assert!(rules.is_public("/grpc.health.v1.Health/Check"));
+        for version in ["v1", "v1alpha"] {
+            let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+            assert!(!rules.is_public(&path));
+            assert_eq!(rules.permission(&path), Permission::Read);
+            assert!(rules.lasts(&path));
+        }
     }
 }

@@ -16,7 +16,7 @@ impl FlowService for Api {
     async fn create_flow(&self, request: Request<wire::CreateFlowRequest>) -> Result<Response<wire::Flow>, Status> {
         let caller = caller(&request)?;
         let made = flow::create(&self.app, &caller, convert::new(request.into_inner())).await;
-        let made = convert::details(&self.app, made.map_err(status::of)?);
+        let made = convert::details(&self.app, &caller, made.map_err(status::of)?);
         made.map(Response::new).map_err(status::of)
     }
 
@@ -30,7 +30,7 @@ impl FlowService for Api {
         let filter = convert::filter(request).map_err(status::of)?;
         let found = flow::list(&self.app, &caller, &filter, page).await.map_err(status::of)?;
         let polls = flow::polls(&self.app, &found.items.iter().collect::<Vec<_>>()).await;
-        let (data, pagination) = page::convert(found, |flow| convert::listed(&self.app, flow, &polls));
+        let (data, pagination) = page::convert(found, |flow| convert::listed(&self.app, &caller, flow, &polls));
         let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
         Ok(Response::new(wire::ListFlowsResponse { data, pagination }))
     }
@@ -43,7 +43,7 @@ impl FlowService for Api {
         let last_error = standing.as_ref().and_then(convert::last_error);
         let paused = found.flow.status == kanat_model::flow::Status::Paused;
         let poll = standing.map(|standing| convert::poll(standing, paused));
-        let shown = convert::details(&self.app, found).map_err(status::of)?;
+        let shown = convert::details(&self.app, &caller, found).map_err(status::of)?;
         Ok(Response::new(wire::Flow { poll, last_error, ..shown }))
     }
 
@@ -51,7 +51,7 @@ impl FlowService for Api {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let (id, update) = convert::update(request.into_inner()).map_err(status::of)?;
         let updated = flow::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
-        convert::changed_details(&self.app, updated)
+        convert::changed_details(&self.app, &caller, updated)
     }
 
     async fn delete_flow(
@@ -69,21 +69,21 @@ impl FlowService for Api {
         let wire::DeployFlowRequest { id, change_summary: summary, keep_paused } = request.into_inner();
         let deploy = flow::Deploy { summary, keep_paused };
         let deployed = flow::deploy(&self.app, &caller, &id.into(), deploy, &if_match).await;
-        convert::deployed(&self.app, deployed.map_err(status::of)?)
+        convert::deployed(&self.app, &caller, deployed.map_err(status::of)?)
     }
 
     async fn pause_flow(&self, request: Request<wire::PauseFlowRequest>) -> Result<Response<wire::Flow>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let id = request.into_inner().id.into();
         let paused = flow::pause(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
-        convert::changed(&self.app, paused)
+        convert::changed(&self.app, &caller, paused)
     }
 
     async fn resume_flow(&self, request: Request<wire::ResumeFlowRequest>) -> Result<Response<wire::Flow>, Status> {
         let (caller, if_match) = (caller(&request)?, if_match(&request));
         let id = request.into_inner().id.into();
         let resumed = flow::resume(&self.app, &caller, &id, &if_match).await.map_err(status::of)?;
-        convert::changed(&self.app, resumed)
+        convert::changed(&self.app, &caller, resumed)
     }
 
     async fn test_flow(
@@ -157,7 +157,7 @@ impl FlowService for Api {
         let wire::RollbackFlowRequest { id, version_number: version, discard_draft } = request.into_inner();
         let rollback = flow::Rollback { version, discard_draft };
         let deployed = flow::rollback(&self.app, &caller, &id.into(), rollback, &if_match).await;
-        convert::deployed(&self.app, deployed.map_err(status::of)?)
+        convert::deployed(&self.app, &caller, deployed.map_err(status::of)?)
     }
 
     async fn get_flow_plan(
@@ -179,6 +179,6 @@ impl FlowService for Api {
         let wire::RotateWebhookTokenRequest { id, grace_period } = request.into_inner();
         let id = FlowId::from(id);
         let rotated = flow::rotate_webhook_token(&self.app, &caller, &id, grace_period.as_deref(), &if_match).await;
-        convert::changed(&self.app, rotated.map_err(status::of)?)
+        convert::changed(&self.app, &caller, rotated.map_err(status::of)?)
     }
 }

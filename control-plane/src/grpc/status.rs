@@ -15,6 +15,10 @@ const DOMAIN: &str = "kanat";
 /// How long a caller waits before it tries again what was unavailable.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// How the services begin to say that a message cannot be decoded.
+const UNDECODABLE: &str = "failed to decode Protobuf message";
+
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
 /// Of the encoded details of an answer that leaves the process.
@@ -63,6 +67,23 @@ pub fn bound_details(headers: &mut HeaderMap) {
         Some(value) => headers.insert(DETAILS, value),
         None => headers.remove(DETAILS),
     };
+}
+
+/// Makes an error of the caller's of a message that cannot be decoded, which the services take for one of theirs.
+pub fn blame_caller_for_broken_message(headers: &mut HeaderMap) {
+    if headers.get(STATUS).is_none_or(|code| code != "13") {
+        return;
+    }
+    let Some(status) = Status::from_header_map(headers).filter(|status| status.message().starts_with(UNDECODABLE))
+    else {
+        return;
+    };
+    let refused = of(Error::new(Code::InvalidArgument, excerpt(status.message())));
+    for name in [STATUS, HeaderName::from_static("grpc-message"), DETAILS] {
+        headers.remove(name);
+    }
+    // What cannot be written is left out.
+    let _ = refused.add_header(headers);
 }
 
 /// The number of the status that an answer begins with; one that begins well may still end otherwise.

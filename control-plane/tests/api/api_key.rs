@@ -116,3 +116,23 @@ async fn a_wrong_request_for_a_key_names_its_field() {
         assert_eq!(faults(&refused), (Code::InvalidArgument, vec![field.to_owned()]));
     }
 }
+
+#[tokio::test]
+async fn a_key_makes_none_that_lasts_longer_than_itself() {
+    let plane = TestPlane::start().await;
+    let end = "2099-01-01T00:00:00.000Z";
+    let until = |name: &str, at: Option<&str>| CreateApiKeyRequest {
+        role: Some("admin".to_owned()),
+        expires_at: at.map(str::to_owned),
+        ..new_key(name)
+    };
+    let admin = make(&plane, until("admin", Some(end))).await.key.unwrap();
+    let mut keys = ApiKeyServiceClient::new(plane.with_key(&admin));
+    let longer = keys.create_api_key(until("longer", Some("2099-01-01T00:00:01Z"))).await.unwrap_err();
+    assert_eq!(longer.code(), Code::PermissionDenied, "{longer}");
+    let shorter = keys.create_api_key(until("shorter", Some("2098-01-01T00:00:00Z"))).await.unwrap().into_inner();
+    assert_eq!(shorter.expires_at.as_deref(), Some("2098-01-01T00:00:00.000Z"));
+    let open = keys.create_api_key(until("open", None)).await.unwrap().into_inner();
+    assert_eq!(open.expires_at.as_deref(), Some(end));
+    assert_eq!(make(&plane, new_key("endless")).await.expires_at, None);
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so where it stands")]
 
 mod api_key;
+mod bounds;
 mod connector;
 mod flow;
 mod lookup_table;

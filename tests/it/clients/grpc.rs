@@ -130,6 +130,8 @@ async fn reflection_lists_the_services_and_gives_their_files() {
         ask(MessageRequest::FileContainingSymbol("kanat.v1.FlowService".to_owned())),
     ];
     let mut client = ServerReflectionClient::new(channel(&app).await);
+    let stranger = client.server_reflection_info(futures::stream::iter([requests[0].clone()])).await;
+    assert_eq!(stranger.unwrap_err().code(), Code::Unauthenticated);
     let mut request = Request::new(futures::stream::iter(requests));
     request.metadata_mut().insert("authorization", format!("Bearer {}", app::KEY).parse().unwrap());
     let mut answers = client.server_reflection_info(request).await.unwrap().into_inner();

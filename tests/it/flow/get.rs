@@ -1,8 +1,10 @@
 //! `GET /flows/{id}`: the flow with its parsed definition and its compiled plan.
 
-use kanat_tests::TestApp;
+use kanat_tests::{FakeTarget, TestApp};
+use serde_json::json;
 
 use super::manual;
+use crate::webhook::passthrough;
 
 #[tokio::test]
 async fn shows_the_definition_as_a_tree_and_the_plan() {
@@ -48,4 +50,32 @@ async fn a_tag_changes_with_all_that_is_shown() {
 async fn an_unknown_flow_is_404() {
     let app = TestApp::start().await;
     app.api.get("/api/v1/flows/flw_nobody").await.expect_error(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_viewer_is_not_told_where_messages_are_sent() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let (id, url) = app.api.deployed(&passthrough("called")).await;
+    let token = url.rsplit('/').next().unwrap();
+    let viewer = app.api.post("/api/v1/api-keys", &json!({"name": "v", "role": "viewer"})).await.expect(201);
+    let viewer = app.api.with_key(viewer["key"].as_str().unwrap());
+    let message = app.api.webhook(&url, &json!({"n": 1})).await;
+    app.api.message_becomes(&message, "delivered").await;
+    let flow = format!("/api/v1/flows/{id}");
+    for path in [
+        flow.clone(),
+        "/api/v1/flows".to_owned(),
+        format!("{flow}/versions"),
+        format!("{flow}/versions/1"),
+        format!("{flow}/plan"),
+        format!("/api/v1/messages?flowId={id}"),
+        format!("/api/v1/messages/{message}"),
+    ] {
+        let shown = viewer.get(&path).await;
+        assert_eq!(shown.status, 200, "{path}");
+        assert!(!shown.text.contains(token), "{path}: {}", shown.text);
+    }
+    assert_eq!(viewer.get(&flow).await.expect(200).get("webhookUrl"), None);
+    assert_eq!(app.api.get(&flow).await.expect(200)["webhookUrl"], url);
 }

@@ -1,7 +1,7 @@
 //! Webhook tokens of flows: one in use, sealed because it is shown again in the URL; former ones by their hash until
 //! they expire.
 
-use kanat_auth::{key, random_token};
+use kanat_auth::{Permission, key, random_token};
 use kanat_flow::WebhookToken;
 use kanat_model::id::FlowId;
 use kanat_model::{Error, Timestamp};
@@ -16,10 +16,14 @@ use crate::app::{App, Caller, Change, Changed, IfMatch, grace};
 /// The `trigger_kind` of flows that a webhook starts.
 pub const TRIGGER: &str = "webhook";
 
-/// Where the flow is called, when a webhook starts it; a draft is answered there once it is deployed.
-pub fn url(app: &App, flow: &Flow) -> Result<Option<String>, Error> {
+/// Where the flow is called, when a webhook starts it; a draft is answered there once it is deployed. Who knows the address can
+/// send messages, so none is told to those who may only read.
+pub fn url(app: &App, caller: &Caller, flow: &Flow) -> Result<Option<String>, Error> {
+    let may_send = caller.role.allows(Permission::Write);
     match &flow.webhook_token {
-        Some(sealed) if flow.trigger_kind == TRIGGER => Ok(Some(app.public_url.webhook(&open(app, &flow.id, sealed)?))),
+        Some(sealed) if flow.trigger_kind == TRIGGER && may_send => {
+            Ok(Some(app.public_url.webhook(&open(app, &flow.id, sealed)?)))
+        }
         Some(_) | None => Ok(None),
     }
 }

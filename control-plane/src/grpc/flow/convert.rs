@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use tonic::{Response, Status};
 
 use crate::app::flow::{self, Deployed, Details, Edition, New, Sample, Started, Tested, Update, Validated};
-use crate::app::{App, Changed, etag, etag_of_view};
+use crate::app::{App, Caller, Changed, etag, etag_of_view};
 use crate::grpc::message::trace_entry;
 use crate::grpc::{clear, status};
 
@@ -48,9 +48,9 @@ pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
 }
 
 /// A flow as lists show it.
-pub fn flow(app: &App, flow: Flow) -> Result<wire::Flow, Error> {
+pub fn flow(app: &App, caller: &Caller, flow: Flow) -> Result<wire::Flow, Error> {
     Ok(wire::Flow {
-        webhook_url: flow::webhook_url(app, &flow)?,
+        webhook_url: flow::webhook_url(app, caller, &flow)?,
         rejected: rejected(app, &flow.id),
         etag: etag(flow.revision),
         id: flow.id.into_string(),
@@ -75,9 +75,14 @@ pub fn flow(app: &App, flow: Flow) -> Result<wire::Flow, Error> {
 }
 
 /// A flow of a list, with the failure of its poll.
-pub fn listed(app: &App, flow: Flow, polls: &HashMap<FlowId, PollStanding>) -> Result<wire::Flow, Error> {
+pub fn listed(
+    app: &App,
+    caller: &Caller,
+    flow: Flow,
+    polls: &HashMap<FlowId, PollStanding>,
+) -> Result<wire::Flow, Error> {
     let last_error = polls.get(&flow.id).and_then(last_error);
-    Ok(wire::Flow { last_error, ..self::flow(app, flow)? })
+    Ok(wire::Flow { last_error, ..self::flow(app, caller, flow)? })
 }
 
 /// Why the last cycle of a poll failed, if it did.
@@ -96,13 +101,13 @@ pub fn poll(standing: PollStanding, paused: bool) -> wire::FlowPoll {
 }
 
 /// A flow as single reads show it.
-pub fn details(app: &App, details: Details) -> Result<wire::Flow, Error> {
+pub fn details(app: &App, caller: &Caller, details: Details) -> Result<wire::Flow, Error> {
     let revision = details.flow.revision;
     let shown = wire::Flow {
         config: Some(wire::Json { text: details.config }),
         plan: details.plan.map(|text| wire::Json { text }),
         warnings: details.warnings.into_iter().map(diagnostic).collect(),
-        ..flow(app, details.flow)?
+        ..flow(app, caller, details.flow)?
     };
     // What is shown changes with its surroundings too: a table that is made ends a warning.
     let digest = Sha256::digest(shown.encode_to_vec());
@@ -110,16 +115,16 @@ pub fn details(app: &App, details: Details) -> Result<wire::Flow, Error> {
     Ok(wire::Flow { etag: etag_of_view(revision, view), ..shown })
 }
 
-pub fn changed(app: &App, changed: Changed<Flow>) -> Result<Response<wire::Flow>, Status> {
-    let value = flow(app, changed.value).map_err(status::of)?;
+pub fn changed(app: &App, caller: &Caller, changed: Changed<Flow>) -> Result<Response<wire::Flow>, Status> {
+    let value = flow(app, caller, changed.value).map_err(status::of)?;
     Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
 }
 
 /// A flow that was put into service.
-pub fn deployed(app: &App, changed: Changed<Deployed>) -> Result<Response<wire::Flow>, Status> {
+pub fn deployed(app: &App, caller: &Caller, changed: Changed<Deployed>) -> Result<Response<wire::Flow>, Status> {
     let Deployed { flow: deployed, held_messages } = changed.value;
     let held_messages = held_messages.map(|held| u32::try_from(held).unwrap_or(u32::MAX));
-    let value = wire::Flow { held_messages, ..flow(app, deployed).map_err(status::of)? };
+    let value = wire::Flow { held_messages, ..flow(app, caller, deployed).map_err(status::of)? };
     Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
 }
 
@@ -136,8 +141,8 @@ pub fn diff(from: Edition, to: Edition, changes: Vec<Change>) -> wire::FlowDiff 
     wire::FlowDiff { from: from.to_string(), to: to.to_string(), changes: changes.into_iter().map(change).collect() }
 }
 
-pub fn changed_details(app: &App, changed: Changed<Details>) -> Result<Response<wire::Flow>, Status> {
-    let value = details(app, changed.value).map_err(status::of)?;
+pub fn changed_details(app: &App, caller: &Caller, changed: Changed<Details>) -> Result<Response<wire::Flow>, Status> {
+    let value = details(app, caller, changed.value).map_err(status::of)?;
     Ok(super::super::changed(Changed { value, applied: changed.applied }, |flow| flow))
 }
 

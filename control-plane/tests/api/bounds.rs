@@ -1,0 +1,58 @@
+//! What a caller whose request is not sound may ask of the service.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use tonic::Code;
+use tower::ServiceExt;
+
+use crate::plane::{OWNER, TestPlane};
+
+/// Sends one gRPC call byte by byte. Returns the code of its answer.
+async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: &[u8]) -> Code {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    let body = [&[0][..], &length, message].concat();
+    let mut request = Request::post(format!("http://kanat.test{path}")).header("content-type", "application/grpc");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(Bytes::from(body))).unwrap();
+    let answer = plane.plane.service().oneshot(request).await.unwrap();
+    let (head, body) = answer.into_parts();
+    let trailers = body.collect().await.unwrap().trailers().cloned();
+    let code = head.headers.get("grpc-status").cloned();
+    let code = code.or_else(|| trailers?.get("grpc-status").cloned()).unwrap();
+    Code::from_bytes(code.as_bytes())
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_decoded_is_the_callers_fault() {
+    let plane = TestPlane::start().await;
+    let key = format!("Bearer {OWNER}");
+    for broken in [&[0xff][..], &[0x0a, 0x05, b'x'], &[0x0a, 0x01, 0xff]] {
+        let code = call(&plane, "/kanat.v1.FlowService/GetFlow", &[("authorization", &key)], broken).await;
+        assert_eq!(code, Code::InvalidArgument, "{broken:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_deadline_has_passed_is_not_made() {
+    let plane = TestPlane::start().await;
+    let key = format!("Bearer {OWNER}");
+    for (timeout, code) in [("0S", Code::DeadlineExceeded), ("0n", Code::DeadlineExceeded), ("60S", Code::Ok)] {
+        let headers = [("authorization", key.as_str()), ("grpc-timeout", timeout)];
+        assert_eq!(call(&plane, "/kanat.v1.FlowService/ListFlows", &headers, &[]).await, code, "{timeout}");
+    }
+}
+
+#[tokio::test]
+async fn services_are_told_of_to_those_who_have_a_key() {
+    let plane = TestPlane::start().await;
+    let key = format!("Bearer {OWNER}");
+    for version in ["v1", "v1alpha"] {
+        let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+        assert_eq!(call(&plane, &path, &[], &[0x3a, 0]).await, Code::Unauthenticated);
+        assert_eq!(call(&plane, &path, &[("authorization", &key)], &[0x3a, 0]).await, Code::Ok);
+    }
+    assert_eq!(call(&plane, "/grpc.health.v1.Health/Check", &[], &[]).await, Code::Ok);
+}
