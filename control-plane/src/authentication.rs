@@ -1,8 +1,10 @@
 //! Who calls: in front of all services, from the bearer token to an [`app::Caller`](Caller) in the request's
-//! extensions. Which calls need what is in `authentication/rules.rs`.
+//! extensions, before a byte of the body is read. Which calls need what is in `authentication/rules.rs`.
 
 mod lasting;
+mod places;
 mod rules;
+mod wrong_keys;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use http::{HeaderMap, Request, Response};
 use kanat_auth::{Role, key};
 use kanat_model::id::RequestId;
 use kanat_model::{Code, Error, Timestamp};
+use kanat_net::Peer;
 use kanat_store::api_key::{self, ApiKey};
 use kanat_store::environment;
 use kanat_telemetry::metrics;
@@ -25,7 +28,9 @@ use crate::app::environment::unknown;
 use crate::app::{App, Caller};
 use crate::grpc::status;
 use lasting::Credentials;
+use places::{Kind, Places};
 pub use rules::Rules;
+use wrong_keys::WrongKeys;
 
 const ENVIRONMENT: HeaderName = HeaderName::from_static("x-environment");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,11 +45,20 @@ pub struct Authentication<S> {
     app: Arc<App>,
     rules: Arc<Rules>,
     credentials: Credentials,
+    places: Places,
+    wrong_keys: WrongKeys,
 }
 
 impl<S> Authentication<S> {
     pub fn new(inner: S, app: Arc<App>, rules: Arc<Rules>) -> Self {
-        Self { inner, app, rules, credentials: Credentials::default() }
+        Self {
+            inner,
+            app,
+            rules,
+            credentials: Credentials::default(),
+            places: Places::default(),
+            wrong_keys: WrongKeys::default(),
+        }
     }
 }
 
@@ -67,15 +81,25 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let (app, rules) = (Arc::clone(&self.app), Arc::clone(&self.rules));
         let credentials = self.credentials.clone();
+        let places = self.places.clone();
+        let wrong_keys = self.wrong_keys.clone();
         Box::pin(async move {
             let request_id = request_id(request.headers());
             let (path, begun) = (request.uri().path().to_owned(), Instant::now());
-            let mut response = match admit(&app, &rules, request.uri().path(), request.headers()).await {
+            let peer = request.extensions().get::<Peer>().copied();
+            let kind = if rules.lasts(&path) { Kind::Stream } else { Kind::Call };
+            let admitted = admit(&app, &rules, &path, request.headers(), &wrong_keys, peer.as_ref()).await;
+            let admitted = admitted
+                .and_then(|caller| caller.map(|caller| Ok((places.take(&caller.key_id, kind)?, caller))).transpose());
+            let mut response = match admitted {
                 Ok(None) => inner.call(request).await?,
-                Ok(Some(caller)) => {
+                Ok(Some((place, caller))) => {
                     request.extensions_mut().insert(caller.clone());
                     let response = inner.call(request).await?;
-                    if rules.lasts(&path) { credentials.bound(&app, caller, response) } else { response }
+                    match kind {
+                        Kind::Stream => credentials.bound(&app, caller, place, response),
+                        Kind::Call => response,
+                    }
                 }
                 Err(error) => status::of(error).into_http(),
             };
@@ -89,11 +113,18 @@ where
 }
 
 /// The caller of a method that needs one, and may call it; none for a public method.
-async fn admit(app: &App, rules: &Rules, path: &str, headers: &HeaderMap) -> Result<Option<Caller>, Error> {
+async fn admit(
+    app: &App,
+    rules: &Rules,
+    path: &str,
+    headers: &HeaderMap,
+    wrong_keys: &WrongKeys,
+    peer: Option<&Peer>,
+) -> Result<Option<Caller>, Error> {
     if rules.is_public(path) {
         return Ok(None);
     }
-    let caller = caller(app, headers).await?;
+    let caller = caller(app, headers, wrong_keys, peer).await?;
     let needed = rules.permission(path);
     if !caller.role.allows(needed) {
         let message = format!("a key of role {} may not do this", caller.role);
@@ -102,14 +133,29 @@ async fn admit(app: &App, rules: &Rules, path: &str, headers: &HeaderMap) -> Res
     Ok(Some(caller))
 }
 
-async fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
-    let text = bearer(headers)?;
+async fn caller(app: &App, headers: &HeaderMap, wrong_keys: &WrongKeys, peer: Option<&Peer>) -> Result<Caller, Error> {
+    let sha256 = key::sha256(bearer(headers)?);
+    let address = peer.map(Peer::network);
+    let judgement = address.and_then(|address| wrong_keys.begin(address));
+    if let (Some(address), None) = (address, &judgement)
+        && !wrong_keys.is_known(&app.store, &sha256).await?
+    {
+        wrong_keys.refused(address);
+        return Err(Error::new(Code::ResourceExhausted, "too many wrong API keys came from this address"));
+    }
     let mut tx = app.store.read().await?;
     let now = Timestamp::now();
-    let found = api_key::by_hash(&mut tx, &key::sha256(text)).await?;
+    let found = api_key::by_hash(&mut tx, &sha256).await?;
     // A key that has expired is answered like one that never was.
-    let live = found.filter(|key| key.expires_at.is_none_or(|at| now < at));
-    let key = live.ok_or_else(|| unauthenticated("the API key is not known, has expired or was revoked"))?;
+    let Some(key) = found.filter(|key| key.expires_at.is_none_or(|at| now < at)) else {
+        if let Some(judgement) = judgement {
+            judgement.wrong();
+        }
+        return Err(unauthenticated("the API key is not known, has expired or was revoked"));
+    };
+    if let Some(judgement) = judgement {
+        judgement.right();
+    }
     let wanted = text_header(headers, &ENVIRONMENT)?;
     let environment = environment_of(&mut tx, &key, wanted).await?;
     drop(tx);
@@ -193,4 +239,69 @@ fn request_id(headers: &HeaderMap) -> RequestId {
 
 fn unauthenticated(message: &str) -> Error {
     Error::new(Code::Unauthenticated, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use kanat_net::Peer;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::app::testing;
+
+    const LIST: &str = "/kanat.v1.FlowService/ListFlows";
+
+    /// Returns the number of the gRPC status that a call from this address gets.
+    async fn call<S>(service: &Authentication<S>, key: &str, peer: Option<&str>) -> u16
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+    {
+        let request = Request::post(LIST).header("authorization", format!("Bearer {key}"));
+        let mut request = request.body(Body::empty()).unwrap();
+        if let Some(address) = peer {
+            request.extensions_mut().insert(Peer { address: address.parse().unwrap(), is_encrypted: false });
+        }
+        status::number(service.clone().oneshot(request).await.unwrap().headers())
+    }
+
+    #[tokio::test]
+    async fn a_right_key_passes_where_wrong_ones_are_limited() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = Arc::new(testing::in_folder(folder.path()).await);
+        let caller = testing::caller(&app, Role::Owner).await;
+        let rules = Arc::new(Rules::read(kanat_proto::FILE_DESCRIPTOR_SET).unwrap());
+        let done = tower::service_fn(|_| async { Ok(tonic::Status::ok("").into_http()) });
+        let service = Authentication::new(done, Arc::clone(&app), rules);
+        let new = |name: &str| crate::app::api_key::New {
+            name: name.to_owned(),
+            role: None,
+            environment: None,
+            expires_at: None,
+        };
+        let make = async |name: &str| {
+            let (_, text) = crate::app::api_key::create(&app, &caller, new(name)).await.unwrap();
+            text.unwrap().expose().clone()
+        };
+        let right = make("right").await;
+        let address = "192.0.2.1";
+        let wrong = "kanat_ak_wrong";
+        let unauthenticated = tonic::Code::Unauthenticated as u16;
+        let limited = tonic::Code::ResourceExhausted as u16;
+        assert_eq!(call(&service, wrong, Some(address)).await, unauthenticated);
+        // The rest of its wrong keys, at once.
+        let rest = || {
+            while let Some(judgement) = service.wrong_keys.begin(address.parse().unwrap()) {
+                judgement.wrong();
+            }
+        };
+        rest();
+        assert_eq!(call(&service, wrong, Some(address)).await, limited);
+        assert_eq!(call(&service, &right, Some(address)).await, 0);
+        let young = make("young").await;
+        rest();
+        assert_eq!(call(&service, &young, Some(address)).await, 0);
+        assert_eq!(call(&service, wrong, Some("192.0.2.2")).await, unauthenticated);
+        assert_eq!(call(&service, wrong, None).await, unauthenticated);
+    }
 }

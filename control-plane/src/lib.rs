@@ -4,6 +4,7 @@
 //! decide, write in one transaction, publish the change) -> the store; what was published reaches the nodes through
 //! [`push`]. REST calls take the same way: the gateway turns them into gRPC calls in process.
 
+mod admission;
 pub mod app;
 pub mod authentication;
 pub mod bootstrap;

@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use kanat_gateway::Gateway;
 use kanat_net::Body;
 use kanat_net::body::BoxError;
+use kanat_net::budget::Budget;
 use kanat_proto::FILE_DESCRIPTOR_SET;
 use tonic::service::Routes;
 use tonic_web::{GrpcWebLayer, GrpcWebService};
@@ -19,6 +20,7 @@ use tower::util::MapResponse;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::Error;
+use crate::admission::Admission;
 use crate::app::App;
 use crate::authentication::{Authentication, Rules};
 use crate::cors::{self, Cors};
@@ -31,7 +33,10 @@ use crate::validation::Validation;
 /// Where providers send people back to: below a prefix that is the data plane's otherwise.
 const OAUTH_CALLBACK: &str = "/inbound/oauth/callback";
 
-type Api = Authentication<Idempotency<Validation<Routes>>>;
+/// Bytes of all bodies of the API that are being read or answered.
+const MAX_BODY_BYTES: usize = 256 << 20;
+
+type Api = Authentication<Admission<Idempotency<Validation<Routes>>>>;
 /// The same for callers outside of the process.
 type RemoteApi = MapResponse<Deadline<Api>, fn(Response<tonic::body::Body>) -> Response<tonic::body::Body>>;
 
@@ -52,9 +57,12 @@ impl PublicService {
         let routes = Validation::new(routes, FILE_DESCRIPTOR_SET).map_err(unreadable)?;
         let rules = Arc::new(rules);
         let routes = Idempotency::new(routes, Arc::clone(app), Arc::clone(&rules));
+        let memory = Budget::new(MAX_BODY_BYTES);
+        let routes = Admission::new(routes, Arc::clone(&memory));
         let api = Authentication::new(routes, Arc::clone(app), rules);
         let gateway = Gateway::new(FILE_DESCRIPTOR_SET, api.clone());
         let gateway = gateway.map_err(|error| Error::Descriptors(error.to_string()))?;
+        let gateway = gateway.with_options(kanat_gateway::Options { memory, ..kanat_gateway::Options::default() });
         let remote: RemoteApi = MapResponse::new(Deadline::new(api), as_callers_see_it);
         Ok(Self { gateway: Arc::new(gateway), grpc: GrpcWebLayer::new().layer(remote), nodes, cors })
     }

@@ -7,6 +7,7 @@ mod account;
 mod adapter;
 mod api_key;
 mod batch_job;
+mod bounds;
 mod cli;
 mod clients;
 mod connector;

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use tonic::Status;
 use tonic::body::Body;
 
+use super::places::Place;
 use super::unauthenticated;
 use crate::app::{App, Caller};
 use crate::grpc::status;
@@ -42,11 +43,11 @@ struct Reading {
 
 impl Credentials {
     /// The answer as long as the caller's credential lasts.
-    pub fn bound(&self, app: &Arc<App>, caller: Caller, response: Response<Body>) -> Response<Body> {
+    pub fn bound(&self, app: &Arc<App>, caller: Caller, place: Place, response: Response<Body>) -> Response<Body> {
         let credentials = self.clone();
         let app = Arc::clone(app);
         let end = async move { status::of(credentials.end(&app, &caller).await) }.boxed();
-        response.map(|body| Body::new(Bound { body, end: Some(end) }))
+        response.map(|body| Body::new(Bound { body, end: Some(end), _place: place }))
     }
 
     /// Waits for the end of the credential; says why it does not hold any more.
@@ -109,6 +110,7 @@ struct Bound {
     body: Body,
     /// Why it ends; taken once it has.
     end: Option<BoxFuture<'static, Status>>,
+    _place: Place,
 }
 
 impl http_body::Body for Bound {

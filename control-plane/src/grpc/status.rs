@@ -38,7 +38,7 @@ pub fn of(error: Error) -> Status {
         details.set_resource_info(kind, excerpt(&name), "", message.as_ref());
     }
     let mut metadata = MetadataMap::new();
-    if error.code == Code::Unavailable {
+    if matches!(error.code, Code::Unavailable | Code::ResourceExhausted) {
         details.set_retry_info(Some(RETRY_AFTER));
         metadata.insert("retry-after", MetadataValue::from(RETRY_AFTER.as_secs()));
     }

@@ -1,8 +1,10 @@
-//! What a caller whose request is not sound may ask of the service.
+//! What one caller, and a caller whose request is not sound, may ask of the service.
 
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
+use kanat_proto::v1::message_service_client::MessageServiceClient;
+use kanat_proto::v1::{CreateApiKeyRequest, ListLookupTablesRequest, StreamMessagesRequest};
 use tonic::Code;
 use tower::ServiceExt;
 
@@ -23,6 +25,25 @@ async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: 
     let code = head.headers.get("grpc-status").cloned();
     let code = code.or_else(|| trailers?.get("grpc-status").cloned()).unwrap();
     Code::from_bytes(code.as_bytes())
+}
+
+#[tokio::test]
+async fn a_caller_has_so_many_streams_and_no_more() {
+    let plane = TestPlane::start().await;
+    let mut messages = MessageServiceClient::new(plane.as_owner());
+    let mut streams = Vec::new();
+    for _ in 0..64 {
+        streams.push(messages.stream_messages(StreamMessagesRequest::default()).await.unwrap());
+    }
+    let refused = messages.stream_messages(StreamMessagesRequest::default()).await.err().unwrap();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    plane.tables().list_lookup_tables(ListLookupTablesRequest::default()).await.unwrap();
+    let other = CreateApiKeyRequest { name: "other".to_owned(), ..Default::default() };
+    let other = plane.keys().create_api_key(other).await.unwrap().into_inner().key.unwrap();
+    let mut others = MessageServiceClient::new(plane.with_key(&other));
+    others.stream_messages(StreamMessagesRequest::default()).await.unwrap();
+    streams.pop();
+    messages.stream_messages(StreamMessagesRequest::default()).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
-//! One gRPC call on a service in this process: a request in one frame or in many, an answer in frames and trailers.
+//! One gRPC call on a service in this process: a request in frames, an answer in frames and trailers.
 
 use std::convert::Infallible;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, HeaderValue, TE};
 use http::{Extensions, HeaderMap, Method, Request, Response, Uri};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use tonic::Status;
 use tonic::body::Body;
 use tower::ServiceExt;
@@ -17,16 +17,8 @@ pub(crate) struct Call {
     pub uri: Uri,
     pub metadata: HeaderMap,
     pub extensions: Extensions,
-    pub request: Sent,
-}
-
-/// What a call sends.
-pub(crate) enum Sent {
-    /// The call is admitted or turned away like any other, and then no method runs that needs a message.
-    Nothing,
-    Message(Vec<u8>),
     /// Frames that come while the call runs.
-    Stream(Body),
+    pub request: Body,
 }
 
 /// An answer that has begun.
@@ -48,12 +40,7 @@ impl Call {
     where
         S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
-        let body = match self.request {
-            Sent::Nothing => Body::empty(),
-            Sent::Message(message) => Body::new(Full::new(frame(&message)?)),
-            Sent::Stream(frames) => frames,
-        };
-        let mut request = Request::new(body);
+        let mut request = Request::new(self.request);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri;
         *request.version_mut() = http::Version::HTTP_2;

@@ -9,8 +9,9 @@ use http::{Method, Response, StatusCode};
 use kanat_model::FieldError;
 use kanat_model::error::excerpt;
 use kanat_net::body::TooSlow;
+use kanat_net::budget::NoRoom;
 use kanat_net::{Body, body};
-use tonic::Code;
+use tonic::{Code, Status};
 
 use crate::json;
 use crate::json::Malformed;
@@ -79,6 +80,18 @@ impl Problem {
     /// The body comes so slowly that it is not waited for.
     pub(crate) fn too_slow(error: TooSlow) -> Self {
         Self { status: StatusCode::REQUEST_TIMEOUT, ..Self::new(Code::DeadlineExceeded, error.to_string()) }
+    }
+
+    /// There is no room in memory for the body.
+    pub(crate) fn busy(error: NoRoom) -> Self {
+        let mut problem = Self::new(Code::Unavailable, error.to_string());
+        problem.retry_after(Duration::from_secs(1));
+        problem
+    }
+
+    /// Returns what the service gets to know of the problem.
+    pub(crate) fn status(&self) -> Status {
+        Status::new(self.code, self.message.as_str())
     }
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {

@@ -10,15 +10,15 @@ use http::request::Parts;
 use http::{Extensions, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use kanat_net::body::{self, BoxError};
+use kanat_net::budget::Budget;
 use kanat_net::{Body, request_id};
-use prost::Message;
 use prost_reflect::DescriptorPool;
-use tonic::{Code, Status};
 
-use crate::call::{Call, Sent};
+use crate::call::Call;
 use crate::error::Problem;
+use crate::input::Incoming;
 use crate::route::{Found, Router};
-use crate::{answer, header, input, sse};
+use crate::{answer, header, sse};
 
 /// Bounds and intervals.
 #[derive(Debug, Clone)]
@@ -31,11 +31,19 @@ pub struct Options {
     pub stream_limit: u64,
     /// A comment is sent on a stream of events when nothing else was for this long.
     pub heartbeat: Duration,
+    /// Bytes of all bodies that are being read or answered. A request for whose body nothing is left is answered 503.
+    pub memory: Arc<Budget>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { body_limit: 1 << 20, upload_limit: 16 << 20, stream_limit: 4 << 30, heartbeat: Duration::from_secs(15) }
+        Self {
+            body_limit: 1 << 20,
+            upload_limit: 16 << 20,
+            stream_limit: 4 << 30,
+            heartbeat: Duration::from_secs(15),
+            memory: Budget::new(256 << 20),
+        }
     }
 }
 
@@ -111,6 +119,7 @@ where
         let (mut parts, body) = request.into_parts();
         let request_id = request_id::of(&parts.headers);
         let extensions = std::mem::take(&mut parts.extensions);
+        let parts = Arc::new(parts);
         let mut response = match self.answer(&parts, extensions, Box::pin(body), &request_id).await {
             Ok(response) => response,
             Err(problem) => problem.respond(request_id.to_str().unwrap_or_default()),
@@ -123,7 +132,7 @@ where
 
     async fn answer<B>(
         &self,
-        parts: &Parts,
+        parts: &Arc<Parts>,
         extensions: Extensions,
         body: B,
         request_id: &HeaderValue,
@@ -136,49 +145,24 @@ where
             Found::Route { route, variables } => (route, variables),
             Found::Options(methods) => return Ok(options(&methods)),
         };
-        let rpc = &route.rpc;
+        let rpc = Arc::clone(&route.rpc);
         // Who brings no credential at all is sent away before anything of the request is read.
         if !rpc.rest.public && !parts.headers.contains_key(AUTHORIZATION) {
             return Err(Problem::unauthenticated());
         }
-        let mut refusal = input::Refusal::default();
-        let request = match &rpc.rest.stream {
-            Some(list) => {
-                let stream = input::stream(&route, list, &variables, parts, body, &self.options);
-                stream.map(|(frames, refused)| {
-                    refusal = refused;
-                    Sent::Stream(frames)
-                })
-            }
-            None => {
-                let message = input::read(&route, &variables, parts, body, &self.options).await;
-                message.map(|message| Sent::Message(message.encode_to_vec()))
-            }
-        };
+        let incoming = Incoming { route, variables, parts: Arc::clone(parts), body, options: self.options.clone() };
+        // The service judges the caller by the headers, and reads the body after that.
+        let (request, reading) = incoming.frames();
         let metadata = header::to_metadata(&parts.headers, request_id);
-        let call = Call { uri: rpc.uri.clone(), metadata, extensions, request: Sent::Nothing };
-        let failed = |status| Problem::of_status(&status, &rpc.input);
-        let request = match request {
-            Ok(request) => request,
-            // What is wrong with a request is told to those who may make it.
-            Err(problem) => return Err(self.turned_away(call).await.map_or(problem, failed)),
-        };
-        let answer = Call { request, ..call }.start(self.grpc.clone()).await;
+        let call = Call { uri: rpc.uri.clone(), metadata, extensions, request };
         // Of a body that broke off while the service read it, the service knows only that it did.
-        let answer = answer.map_err(|status| refusal.take().unwrap_or_else(|| failed(status)))?;
+        let failed = |status| reading.refusal().unwrap_or_else(|| Problem::of_status(&status, &rpc.input));
+        let answer = call.start(self.grpc.clone()).await.map_err(failed)?;
         if rpc.streams {
             let request_id = request_id.to_str().unwrap_or_default().to_owned();
-            return Ok(sse::stream(answer, Arc::clone(rpc), self.options.heartbeat, request_id));
+            return Ok(sse::stream(answer, rpc, self.options.heartbeat, request_id));
         }
-        answer::unary(answer, rpc, &parts.method, &parts.headers).await.map_err(failed)
-    }
-
-    /// Why the caller may not make this call at all, if so.
-    async fn turned_away(&self, mut call: Call) -> Option<Status> {
-        // There is no request yet that could be a repeat of another.
-        call.metadata.remove(header::IDEMPOTENCY_KEY);
-        let status = call.start(self.grpc.clone()).await.err()?;
-        matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied).then_some(status)
+        answer::unary(answer, &rpc, &parts.method, &parts.headers).await.map_err(failed)
     }
 }
 

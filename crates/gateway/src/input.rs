@@ -1,46 +1,78 @@
-//! The message of a call, gathered from path, query and body.
+//! The messages of a call, gathered from path, query and body while the service reads them: it judges the caller by the
+//! headers before it asks for the first byte of the body.
 
 mod body;
 mod cut;
 mod query;
+mod reading;
 mod stream;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
 use http::request::Parts;
+use http_body::Frame;
+use http_body_util::StreamBody;
 use kanat_net::body::BoxError;
+use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
+use tonic::body::Body;
 
+use crate::call;
 use crate::decode::scalar;
 use crate::error::Problem;
 use crate::gateway::Options;
 use crate::header::LAST_EVENT_ID;
 use crate::route::{Route, Variable};
-pub(crate) use stream::{Refusal, stream};
+pub(crate) use reading::Reading;
 
-/// Reads the body where the route takes one; the rest of the request is in `parts`.
-pub(crate) async fn read<B>(
-    route: &Route,
-    variables: &[(Variable, String)],
-    parts: &Parts,
-    body: B,
-    options: &Options,
-) -> Result<DynamicMessage, Problem>
+/// A request whose body has not been read.
+pub(crate) struct Incoming<B> {
+    pub route: Arc<Route>,
+    pub variables: Vec<(Variable, String)>,
+    pub parts: Arc<Parts>,
+    pub body: B,
+    pub options: Options,
+}
+
+impl<B> Incoming<B>
 where
-    B: http_body::Body<Data = Bytes> + Send,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let rpc = &route.rpc;
-    let (mut message, query_carries_fields) = if route.takes_body {
-        let read = body::read(route, &parts.headers, body, options).await?;
-        (read.message, read.is_file)
-    } else {
-        body::refuse(body, options).await?;
-        (DynamicMessage::new(rpc.input.clone()), true)
-    };
-    beside_the_body(&mut message, route, variables, parts, query_carries_fields)?;
-    Ok(message)
+    /// Returns the frames of the call. Nothing of the body is read before the first of them is asked for. When the request is wrong
+    /// they end with an error, and the reading has what to say of it.
+    pub fn frames(self) -> (Body, Reading) {
+        let reading = Reading::new(&self.options.memory);
+        let frames = match self.route.rpc.rest.stream.clone() {
+            Some(list) => stream::frames(self, list, reading.clone()).boxed(),
+            None => {
+                let reading = reading.clone();
+                let frame = async move {
+                    let message = self.message(&reading).await.map_err(|problem| reading.refuse(problem))?;
+                    Ok(Frame::data(call::frame(&message.encode_to_vec())?))
+                };
+                frame.into_stream().boxed()
+            }
+        };
+        (Body::new(StreamBody::new(frames)), reading)
+    }
+
+    /// Reads the body where the route takes one; the rest of the request is in its head.
+    async fn message(self, reading: &Reading) -> Result<DynamicMessage, Problem> {
+        let Self { route, variables, parts, body, options } = self;
+        let (mut message, query_carries_fields) = if route.takes_body {
+            let read = body::read(&route, &parts.headers, reading.counted(body), &options).await?;
+            (read.message, read.is_file)
+        } else {
+            body::refuse(body).await?;
+            (DynamicMessage::new(route.rpc.input.clone()), true)
+        };
+        beside_the_body(&mut message, &route, &variables, &parts, query_carries_fields)?;
+        Ok(message)
+    }
 }
 
 /// What path, query and headers say.

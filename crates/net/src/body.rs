@@ -4,6 +4,8 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
 
+use crate::budget::NoRoom;
+
 /// Any cause of a broken body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -33,6 +35,8 @@ pub enum ReadError {
     TooLarge { limit: usize },
     #[error(transparent)]
     TooSlow(#[from] TooSlow),
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     #[error("the body broke off: {0}")]
     Broken(String),
 }
@@ -51,6 +55,7 @@ where
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ReadError::TooLarge { limit }),
         Err(error) if error.is::<TooSlow>() => Err(ReadError::TooSlow(TooSlow)),
+        Err(error) if error.is::<NoRoom>() => Err(ReadError::NoRoom(NoRoom)),
         Err(error) => Err(ReadError::Broken(error.to_string())),
     }
 }

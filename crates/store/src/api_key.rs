@@ -70,6 +70,14 @@ pub async fn by_hash(db: &mut Db, sha256: &[u8; 32]) -> Result<Option<ApiKey>, E
     row.as_ref().map(read).transpose()
 }
 
+const HASHES: &str = "SELECT sha256 FROM api_key WHERE deleted_at IS NULL";
+
+/// Returns the hashes of all keys that were not revoked.
+pub async fn hashes(db: &mut Db) -> Result<Vec<[u8; 32]>, Error> {
+    let rows = sqlx::query(HASHES).fetch_all(db).await?;
+    rows.iter().map(|row| row.hash("sha256")).collect()
+}
+
 const COUNT: &str = "SELECT COUNT(*) AS total FROM api_key WHERE account_id = $1 AND deleted_at IS NULL";
 const LIST: &str = "SELECT id, account_id, name, role, environment_id, sha256, prefix, created_at, expires_at, \
     last_used_at FROM api_key WHERE account_id = $1 AND deleted_at IS NULL ORDER BY id DESC LIMIT $2 OFFSET $3";

@@ -66,6 +66,7 @@ pub struct Metrics {
     connector_waits: Labelled<1>,
     attempts: Labelled<1>,
     refused: Labelled<1>,
+    api_keys_refused: Labelled<1>,
     api_requests: Family<[(&'static str, String); 2], Counter>,
     registry: Registry,
 }
@@ -99,6 +100,7 @@ impl Metrics {
             connector_waits: Family::default(),
             attempts: Family::default(),
             refused: Family::default(),
+            api_keys_refused: Family::default(),
             api_requests: Family::default(),
             registry: Registry::default(),
         };
@@ -109,10 +111,11 @@ impl Metrics {
 
     /// What is counted from a list of labels is told from the start.
     fn begin(&self) {
-        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 3] = [
+        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 4] = [
             (&self.adapter_calls, "result", &["ok", "code", "thrown", "time", "memory", "unavailable"]),
             (&self.breaker_turns, "to", &["open", "closed"]),
             (&self.connector_waits, "reason", &["turn", "breaker"]),
+            (&self.api_keys_refused, "reason", &["wrong", "limited"]),
         ];
         for (family, label, values) in lists {
             for value in values {
@@ -144,6 +147,11 @@ impl Metrics {
     /// A request to the data plane was answered with this status instead of being accepted.
     pub fn refused(&self, status: u16) {
         self.refused.get_or_create(&[("reason", names::refusal(status))]).inc();
+    }
+
+    /// A key of the management API was refused: it is `wrong`, or too many of its address were, and it is `limited`.
+    pub fn api_key_refused(&self, reason: &'static str) {
+        self.api_keys_refused.get_or_create(&[("reason", reason)]).inc();
     }
 
     /// A call of the management API was answered. `method` is the gRPC method's path, of those that exist; `status` the
@@ -204,6 +212,7 @@ impl Metrics {
             ("adapter_calls", "Calls of adapters by what they came to", &self.adapter_calls),
             ("breaker_turns", "Turns of the circuit breakers of connectors", &self.breaker_turns),
             ("connector_waits", "Calls of connectors that waited, by what for", &self.connector_waits),
+            ("api_keys_refused", "Keys that the management API refused, by reason", &self.api_keys_refused),
         ];
         for (name, help, family) in families {
             ours.register(name, help, family.clone());

@@ -17,6 +17,9 @@ use crate::route::Route;
 /// Types under which a file may come bare.
 const BARE_FILE: [&str; 4] = ["text/csv", "text/plain", "application/octet-stream", "application/zip"];
 
+/// Bytes of an empty object, with blanks.
+const EMPTY_LIMIT: usize = 64;
+
 pub(super) struct Read {
     pub message: DynamicMessage,
     /// The body was a file, so other fields come with the query.
@@ -67,15 +70,16 @@ where
 }
 
 /// For a route without a body: a client that sends an empty object is forgiven, one that sends more is told.
-pub(super) async fn refuse<B>(body: B, options: &Options) -> Result<(), Problem>
+pub(super) async fn refuse<B>(body: B) -> Result<(), Problem>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let bytes = read_limited(body, options.body_limit).await.map_err(broken)?;
-    match bytes.trim_ascii() {
-        b"" | b"{}" => Ok(()),
-        _ => Err(Problem::invalid("this method takes no body: send its fields in the query")),
+    let none = || Problem::invalid("this method takes no body: send its fields in the query");
+    match read_limited(body, EMPTY_LIMIT).await {
+        Ok(bytes) if matches!(bytes.trim_ascii(), b"" | b"{}") => Ok(()),
+        Ok(_) | Err(ReadError::TooLarge { .. }) => Err(none()),
+        Err(error) => Err(broken(error)),
     }
 }
 
@@ -145,6 +149,7 @@ fn broken(error: ReadError) -> Problem {
     match error {
         ReadError::TooLarge { limit } => Problem::too_large(limit),
         ReadError::TooSlow(error) => Problem::too_slow(error),
+        ReadError::NoRoom(error) => Problem::busy(error),
         ReadError::Broken(reason) => Problem::invalid(format!("the body could not be read: {reason}")),
     }
 }

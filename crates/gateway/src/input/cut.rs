@@ -63,6 +63,11 @@ impl Cutter {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// Bytes in memory.
+    pub fn held(&self) -> usize {
+        self.buffer.len() + self.members.len()
+    }
+
     /// The members other than the list that have come so far, as an object.
     pub fn members(&self) -> String {
         format!("{{{}}}", self.members)

@@ -1,75 +1,51 @@
 //! The messages of a client stream, cut from a body while it comes: what is in memory is one piece of the list, however
 //! long that is. The pieces end at the same items whatever pieces the network made of the body.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use bytes::Bytes;
 use futures::Stream;
-use http::request::Parts;
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::BodyExt;
 use kanat_net::body::{BoxError, TooSlow};
 use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Value};
 use tonic::Status;
-use tonic::body::Body;
 
 use super::cut::{Cutter, Part};
-use super::{beside_the_body, body};
+use super::{Incoming, Reading, beside_the_body, body};
 use crate::error::Problem;
-use crate::gateway::Options;
-use crate::route::{Route, Variable};
 use crate::{call, decode, json};
 
 /// A message is sent when its items have come to so many bytes or to so many.
 const PIECE_BYTES: usize = 256 << 10;
 const PIECE_ITEMS: usize = 1000;
 
-/// What was wrong with a body that broke off.
-#[derive(Clone, Default)]
-pub(crate) struct Refusal(Arc<Mutex<Option<Problem>>>);
-
-impl Refusal {
-    pub(crate) fn take(&self) -> Option<Problem> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-/// The frames of a call that carries the items of `list`. When the body is wrong they end with an error, and the refusal
-/// has what to say of it.
-pub(crate) fn stream<B>(
-    route: &Route,
-    list: &FieldDescriptor,
-    variables: &[(Variable, String)],
-    parts: &Parts,
-    body: B,
-    options: &Options,
-) -> Result<(Body, Refusal), Problem>
+/// Returns the frames of a call that carries the items of `list`.
+pub(super) fn frames<B>(
+    incoming: Incoming<B>,
+    list: FieldDescriptor,
+    reading: Reading,
+) -> impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let limit = options.stream_limit;
-    if body.size_hint().lower() > limit {
-        return Err(Problem::too_large(usize::try_from(limit).unwrap_or(usize::MAX)));
-    }
-    if !body.is_end_stream() {
-        body::expect_json(&parts.headers)?;
-    }
-    let mut beside = DynamicMessage::new(route.rpc.input.clone());
-    beside_the_body(&mut beside, route, variables, parts, false)?;
-    let pieces = Pieces {
-        fields: beside.clone(),
-        beside,
-        list: list.clone(),
-        body,
-        cutter: Cutter::new(list, options.body_limit),
-        room: limit,
-        limit,
-        ended: false,
-    };
-    let refusal = Refusal::default();
-    Ok((Body::new(StreamBody::new(frames(pieces, refusal.clone()))), refusal))
+    let pieces = Pieces::of(incoming, list, reading.clone());
+    futures::stream::try_unfold(Some(pieces), move |pieces| {
+        let reading = reading.clone();
+        async move {
+            let Some(pieces) = pieces else { return Ok(None) };
+            let next = async {
+                let mut pieces = pieces?;
+                Ok(pieces.next().await?.map(|message| (message, pieces)))
+            };
+            match next.await.map_err(|problem| reading.refuse(problem))? {
+                Some((message, pieces)) => {
+                    Ok(Some((Frame::data(call::frame(&message.encode_to_vec())?), Some(Ok(pieces)))))
+                }
+                None => Ok(None),
+            }
+        }
+    })
 }
 
 struct Pieces<B> {
@@ -83,31 +59,7 @@ struct Pieces<B> {
     room: u64,
     limit: u64,
     ended: bool,
-}
-
-fn frames<B>(pieces: Pieces<B>, refusal: Refusal) -> impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static
-where
-    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
-    futures::stream::unfold(Some(pieces), move |pieces| {
-        let refusal = refusal.clone();
-        async move {
-            let mut pieces = pieces?;
-            match pieces.next().await {
-                Ok(None) => None,
-                Ok(Some(message)) => match call::frame(&message.encode_to_vec()) {
-                    Ok(frame) => Some((Ok(Frame::data(frame)), Some(pieces))),
-                    Err(status) => Some((Err(status), None)),
-                },
-                Err(problem) => {
-                    *refusal.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
-                    // A stream that is cancelled would look like one that has ended.
-                    Some((Err(Status::aborted("the body broke off")), None))
-                }
-            }
-        }
-    })
+    reading: Reading,
 }
 
 impl<B> Pieces<B>
@@ -115,6 +67,30 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
+    fn of(incoming: Incoming<B>, list: FieldDescriptor, reading: Reading) -> Result<Self, Problem> {
+        let Incoming { route, variables, parts, body, options } = incoming;
+        let limit = options.stream_limit;
+        if body.size_hint().lower() > limit {
+            return Err(Problem::too_large(usize::try_from(limit).unwrap_or(usize::MAX)));
+        }
+        if !body.is_end_stream() {
+            body::expect_json(&parts.headers)?;
+        }
+        let mut beside = DynamicMessage::new(route.rpc.input.clone());
+        beside_the_body(&mut beside, &route, &variables, &parts, false)?;
+        Ok(Self {
+            fields: beside.clone(),
+            beside,
+            body,
+            cutter: Cutter::new(&list, options.body_limit),
+            list,
+            room: limit,
+            limit,
+            ended: false,
+            reading,
+        })
+    }
+
     /// The next message; `None` behind the last one, of which there is at least one.
     async fn next(&mut self) -> Result<Option<DynamicMessage>, Problem> {
         let (mut items, mut bytes) = (Vec::new(), 0);
@@ -131,7 +107,7 @@ where
                         return Ok(Some(self.message(items)));
                     }
                 }
-                None => self.read().await?,
+                None => self.read(bytes).await?,
             }
             if self.ended {
                 self.cutter.end()?;
@@ -142,7 +118,8 @@ where
         Ok(None)
     }
 
-    async fn read(&mut self) -> Result<(), Problem> {
+    /// Reads on; the items that are not sent yet have come to `pending` bytes.
+    async fn read(&mut self, pending: usize) -> Result<(), Problem> {
         match self.body.frame().await {
             None => self.ended = true,
             Some(Ok(frame)) => {
@@ -150,6 +127,7 @@ where
                 let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
                 self.room = self.room.checked_sub(data.len() as u64).ok_or_else(|| Problem::too_large(limit))?;
                 self.cutter.push(data);
+                self.reading.hold(self.cutter.held() + pending).map_err(Problem::busy)?;
             }
             Some(Err(error)) => {
                 let error: BoxError = error.into();

@@ -1,6 +1,7 @@
 //! Services that answer with what they were asked, and a caller that speaks to them through the gateway.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use futures::Stream;
 use http::{HeaderMap, Request as HttpRequest, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kanat_gateway::{Gateway, Options};
+use kanat_net::budget::Budget;
 use kanat_proto::v1::batch_job_service_server::{BatchJobService, BatchJobServiceServer};
 use kanat_proto::v1::flow_service_server::{FlowService, FlowServiceServer};
 use kanat_proto::v1::lookup_table_service_server::{LookupTableService, LookupTableServiceServer};
@@ -28,8 +30,16 @@ pub type Guarded = tower::util::BoxCloneSyncService<
     std::convert::Infallible,
 >;
 
+/// Bytes for the bodies of one gateway.
+pub const MEMORY: usize = 1 << 20;
+
 pub fn gateway() -> Gateway<Routes> {
-    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, routes()).unwrap().with_options(options())
+    gateway_with(&Budget::new(MEMORY))
+}
+
+pub fn gateway_with(memory: &Arc<Budget>) -> Gateway<Routes> {
+    let options = Options { memory: Arc::clone(memory), ..options() };
+    Gateway::new(kanat_proto::FILE_DESCRIPTOR_SET, routes()).unwrap().with_options(options)
 }
 
 /// The same services behind `admit`, which judges the credential.
@@ -53,7 +63,13 @@ fn routes() -> Routes {
 }
 
 fn options() -> Options {
-    Options { body_limit: 4096, upload_limit: 8192, stream_limit: 65536, heartbeat: Duration::from_millis(5) }
+    Options {
+        body_limit: 4096,
+        upload_limit: 8192,
+        stream_limit: 65536,
+        heartbeat: Duration::from_millis(5),
+        memory: Budget::new(MEMORY),
+    }
 }
 
 /// An answer read to its end.
@@ -104,8 +120,10 @@ pub async fn send(request: HttpRequest<Full<Bytes>>) -> Answer {
     send_to(&gateway(), request).await
 }
 
-pub async fn send_to<S>(gateway: &Gateway<S>, request: HttpRequest<Full<Bytes>>) -> Answer
+pub async fn send_to<S, B>(gateway: &Gateway<S>, request: HttpRequest<B>) -> Answer
 where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<kanat_net::body::BoxError>,
     S: tower::Service<
             HttpRequest<tonic::body::Body>,
             Response = http::Response<tonic::body::Body>,

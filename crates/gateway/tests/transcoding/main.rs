@@ -10,4 +10,5 @@ mod input;
 mod output;
 mod paths;
 mod pieces;
+mod reading;
 mod stream;

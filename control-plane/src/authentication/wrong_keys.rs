@@ -1,0 +1,206 @@
+//! A bound on the wrong keys of an address. Beyond it keys are judged together, by all that exist, a few times a second: a right
+//! key is let through, and a flood of wrong ones costs the store next to nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kanat_model::Error;
+use kanat_store::{Store, api_key};
+use kanat_telemetry::metrics;
+use tokio::time::Instant;
+
+/// Wrong keys of one address that are judged one by one within 3 s.
+const JUDGED: u32 = 2_000;
+/// Wrong keys are counted in stretches of this length.
+const STRETCH: Duration = Duration::from_millis(500);
+/// Stretches that touch any 3 s.
+const STRETCHES: usize = 7;
+/// Addresses that are counted at once. Keys of others are judged together.
+const MAX_ADDRESSES: usize = 10_000;
+/// The time between two looks at all keys.
+const LOOK: Duration = Duration::from_millis(250);
+/// The time between two lines in the log.
+const WARN: Duration = Duration::from_secs(60);
+
+/// The wrong keys of all addresses.
+#[derive(Clone)]
+pub struct WrongKeys(Arc<Shared>);
+
+struct Shared {
+    since: Instant,
+    counted: Mutex<Counted>,
+    known: tokio::sync::Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Counted {
+    addresses: HashMap<IpAddr, Recent>,
+    warned_at: Option<Instant>,
+}
+
+/// Wrong keys of one address by the stretches in which they came.
+#[derive(Default)]
+struct Recent {
+    /// The newest stretch.
+    stretch: u64,
+    counts: [u32; STRETCHES],
+}
+
+/// Hashes of all keys that were not revoked when they were read.
+#[derive(Default)]
+struct Known {
+    read_at: Option<Instant>,
+    hashes: HashSet<[u8; 32]>,
+}
+
+/// A key that is being judged. It counts as wrong until it is known to be right.
+pub struct Judgement {
+    keys: WrongKeys,
+    address: IpAddr,
+    stretch: u64,
+}
+
+impl Default for WrongKeys {
+    fn default() -> Self {
+        Self(Arc::new(Shared {
+            since: Instant::now(),
+            counted: Mutex::default(),
+            known: tokio::sync::Mutex::default(),
+        }))
+    }
+}
+
+impl WrongKeys {
+    /// Begins to judge a key of `address`; none when too many of its keys were wrong.
+    pub fn begin(&self, address: IpAddr) -> Option<Judgement> {
+        let stretch = self.stretch();
+        let mut counted = self.counted();
+        if !counted.addresses.contains_key(&address) && counted.addresses.len() >= MAX_ADDRESSES {
+            counted.addresses.retain(|_, recent| recent.at(stretch) > 0);
+            if counted.addresses.len() >= MAX_ADDRESSES {
+                return None;
+            }
+        }
+        let recent = counted.addresses.entry(address).or_default();
+        if recent.at(stretch) >= JUDGED {
+            return None;
+        }
+        recent.counts[STRETCHES - 1] += 1;
+        Some(Judgement { keys: self.clone(), address, stretch })
+    }
+
+    /// Whether there was a key of this hash when this was asked, or a moment before.
+    pub async fn is_known(&self, store: &Store, sha256: &[u8; 32]) -> Result<bool, Error> {
+        let asked_at = Instant::now();
+        let mut known = self.0.known.lock().await;
+        if known.hashes.contains(sha256) {
+            return Ok(true);
+        }
+        if known.read_at.is_none_or(|read_at| read_at < asked_at) {
+            if let Some(read_at) = known.read_at {
+                tokio::time::sleep_until(read_at + LOOK).await;
+            }
+            let read_at = Instant::now();
+            known.hashes = api_key::hashes(&mut *store.read().await?).await?.into_iter().collect();
+            known.read_at = Some(read_at);
+        }
+        Ok(known.hashes.contains(sha256))
+    }
+
+    /// Notes that a key of `address` was refused because too many were wrong before it.
+    pub fn refused(&self, address: IpAddr) {
+        metrics().api_key_refused("limited");
+        let mut counted = self.counted();
+        if counted.warned_at.is_some_and(|at| at.elapsed() < WARN) {
+            return;
+        }
+        counted.warned_at = Some(Instant::now());
+        drop(counted);
+        tracing::warn!(peer.address = %address, "an address sends wrong API keys by the thousand: they are answered 429");
+    }
+
+    fn stretch(&self) -> u64 {
+        u64::try_from(self.0.since.elapsed().as_millis() / STRETCH.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.0.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recent {
+    /// Moves on to a stretch. Returns the wrong keys of all that are counted still.
+    fn at(&mut self, stretch: u64) -> u32 {
+        let passed = usize::try_from(stretch.saturating_sub(self.stretch)).unwrap_or(STRETCHES).min(STRETCHES);
+        self.counts.rotate_left(passed);
+        self.counts[STRETCHES - passed..].fill(0);
+        self.stretch = self.stretch.max(stretch);
+        self.counts.iter().sum()
+    }
+}
+
+impl Judgement {
+    /// Ends with a key that is right.
+    pub fn right(self) {
+        let mut counted = self.keys.counted();
+        let Some(recent) = counted.addresses.get_mut(&self.address) else { return };
+        let behind = usize::try_from(recent.stretch.saturating_sub(self.stretch)).unwrap_or(STRETCHES);
+        if let Some(count) = (STRETCHES - 1).checked_sub(behind).and_then(|at| recent.counts.get_mut(at)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Ends with a key that is wrong.
+    pub fn wrong(self) {
+        metrics().api_key_refused("wrong");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn judged(keys: &WrongKeys) -> u32 {
+        (0..).take_while(|_| keys.begin(ADDRESS).is_some()).count().try_into().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_has_so_many_wrong_keys_in_any_three_seconds() {
+        let keys = WrongKeys::default();
+        tokio::time::advance(Duration::from_millis(499)).await;
+        assert_eq!(judged(&keys), JUDGED);
+        assert!(keys.begin("::1".parse().unwrap()).is_some(), "another address is another matter");
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(judged(&keys), 0);
+        tokio::time::advance(Duration::from_millis(500)).await;
+        assert_eq!(judged(&keys), JUDGED);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_right_key_does_not_count() {
+        let keys = WrongKeys::default();
+        for _ in 0..2 * JUDGED {
+            let judgement = keys.begin(ADDRESS).unwrap();
+            tokio::time::advance(Duration::from_millis(1)).await;
+            judgement.right();
+        }
+        assert_eq!(judged(&keys), JUDGED);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_addresses_that_are_counted_are_bounded() {
+        let keys = WrongKeys::default();
+        let address = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(n));
+        for n in 0..20_000 {
+            let begun = keys.begin(address(n));
+            assert_eq!(begun.is_some(), (n as usize) < MAX_ADDRESSES);
+        }
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert!(keys.begin(address(20_000)).is_some());
+        assert_eq!(keys.counted().addresses.len(), 1);
+    }
+}

@@ -1,0 +1,96 @@
+//! What goes on while the service reads a request: the memory that its body holds, and what was wrong with it.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use kanat_net::body::BoxError;
+use kanat_net::budget::{Budget, NoRoom, Reservation};
+use tonic::{Code, Status};
+
+use crate::error::Problem;
+
+/// The reading of one request. Its memory is held until the last clone is dropped.
+#[derive(Clone)]
+pub(crate) struct Reading(Arc<Mutex<State>>);
+
+struct State {
+    /// What the body holds.
+    held: Reservation,
+    refusal: Option<Problem>,
+}
+
+impl Reading {
+    pub(super) fn new(memory: &Arc<Budget>) -> Self {
+        Self(Arc::new(Mutex::new(State { held: memory.open(), refusal: None })))
+    }
+
+    /// Notes what is wrong with the request. Returns what the service gets to know of it.
+    pub(super) fn refuse(&self, problem: Problem) -> Status {
+        let status = match problem.status() {
+            // A stream that is cancelled would look like one that has ended.
+            status if status.code() == Code::Cancelled => Status::aborted("the body broke off"),
+            status => status,
+        };
+        self.state().refusal = Some(problem);
+        status
+    }
+
+    /// Returns what was wrong with the request, if anything was.
+    pub(crate) fn refusal(&self) -> Option<Problem> {
+        self.state().refusal.take()
+    }
+
+    /// Holds `bytes` from now on.
+    pub(super) fn hold(&self, bytes: usize) -> Result<(), NoRoom> {
+        self.state().held.hold(bytes)
+    }
+
+    /// Returns the body, whose bytes are held as they come.
+    pub(super) fn counted<B>(&self, body: B) -> Counted<B> {
+        Counted { body, reading: self.clone(), bytes: 0 }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A body that breaks off with [`NoRoom`] when there is no room for what has come of it.
+pub(super) struct Counted<B> {
+    body: B,
+    reading: Reading,
+    bytes: usize,
+}
+
+impl<B> http_body::Body for Counted<B>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+            None => return Poll::Ready(None),
+            Some(frame) => frame.map_err(Into::into),
+        };
+        Poll::Ready(Some(frame.and_then(|frame| {
+            this.bytes += frame.data_ref().map_or(0, Bytes::len);
+            this.reading.hold(this.bytes)?;
+            Ok(frame)
+        })))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
