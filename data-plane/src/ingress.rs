@@ -5,9 +5,11 @@ mod body;
 pub(crate) mod payload;
 pub(crate) mod receive;
 mod refused;
+mod shares;
 mod verify;
 pub(crate) mod webhook;
 
 pub(crate) use admission::{Admission, Room};
 pub(crate) use payload::payload;
 pub(crate) use refused::Refused;
+pub(crate) use shares::Holders;

@@ -108,7 +108,7 @@ where
     receive::bound_headers(&parts.headers)?;
     *standing = access::count(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
-    let (body, room) = receive::read(shared, &parts.headers, incoming).await?;
+    let (body, room) = receive::read(shared, &runnable.flow.id, &parts, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
         arrival.dedupe.push(key::call(&target.api.id, caller.id(), &idempotency_key));

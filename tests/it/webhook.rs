@@ -5,6 +5,7 @@ mod body_kinds;
 mod idempotency;
 mod ordering;
 mod pause;
+mod slow_senders;
 mod verify;
 
 /// A flow that hands on what it gets, byte for byte, to the instance `erp`.

@@ -4,14 +4,21 @@ use std::sync::Arc;
 
 use kanat_net::budget::{Budget, Reservation};
 
+use super::shares::{Holders, Share, Shares};
+
 /// Bytes that a request costs beside its body.
 const OVERHEAD: usize = 16 << 10;
 
-/// Room that a body of unknown size gets to begin with.
-const FIRST: usize = 64 << 10;
+/// Room that a body gets to begin with: most are no longer, and need no more.
+const FIRST: usize = 4 << 10;
+
+/// Parts of the memory, of which the bodies of one flow may take one while they are waited for,
+/// and those of one peer one.
+const SHARES: usize = 4;
 
 pub(crate) struct Admission {
     budget: Arc<Budget>,
+    shares: Shares,
     body_limit: usize,
 }
 
@@ -20,6 +27,9 @@ pub(crate) struct Room {
     reservation: Reservation,
     limit: usize,
 }
+
+/// The wait for the rest of a body.
+pub(super) struct Waiting<'a>(Share<'a>);
 
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,20 +41,30 @@ pub(crate) enum NoRoom {
 }
 
 impl Admission {
-    /// `body_limit` bounds one body; all of them together get `memory` bytes, or as many as one body needs.
+    /// `body_limit` bounds one body; all of them together get `memory` bytes, or as many as one body
+    /// needs. Those of one flow, and those of one peer, get a quarter of that while they are waited
+    /// for, or as many as one body needs.
     pub fn new(body_limit: usize, memory: usize) -> Self {
-        Self { budget: Budget::new(memory.max(cost(body_limit))), body_limit }
+        let shares = Shares::new((memory / SHARES).max(cost(body_limit)));
+        Self { budget: Budget::new(memory.max(cost(body_limit))), shares, body_limit }
     }
 
-    /// Room for a body of `size` bytes, or for the beginning of one of unknown size.
+    /// Makes room for the beginning of a body, whose length may be known. What has not come takes
+    /// no room.
     pub fn admit(&self, size: Option<u64>) -> Result<Room, NoRoom> {
         let limit = self.body_limit;
-        let size = size.map_or(FIRST.min(limit), |size| usize::try_from(size).unwrap_or(usize::MAX));
+        let size = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
         if size > limit {
             return Err(NoRoom::TooLarge { limit });
         }
-        let reservation = self.budget.take(cost(size)).ok_or(NoRoom::Busy)?;
+        let reservation = self.budget.take(cost(size.min(FIRST))).ok_or(NoRoom::Busy)?;
         Ok(Room { reservation, limit })
+    }
+
+    /// Takes of the shares of its holders for a body that is waited for, of which `size` bytes have
+    /// come.
+    pub(super) fn wait<'a>(&'a self, holders: Holders<'a>, size: usize) -> Result<Waiting<'a>, NoRoom> {
+        self.shares.take(holders, cost(size)).map(Waiting).ok_or(NoRoom::Busy)
     }
 }
 
@@ -63,6 +83,13 @@ impl Room {
     }
 }
 
+impl Waiting<'_> {
+    /// Takes more of the shares for a body that has come to `size` bytes.
+    pub fn grow(&mut self, size: usize) -> Result<(), NoRoom> {
+        if self.0.grow(cost(size)) { Ok(()) } else { Err(NoRoom::Busy) }
+    }
+}
+
 /// A body stands in memory as it came and once more as its payload.
 fn cost(size: usize) -> usize {
     size.saturating_mul(2).saturating_add(OVERHEAD)
@@ -71,24 +98,53 @@ fn cost(size: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kanat_model::id::FlowId;
 
     #[test]
     fn takes_requests_while_there_is_room() {
         let admission = Admission::new(1000, 3 * cost(1000));
-        let held = [admission.admit(Some(1000)), admission.admit(None), admission.admit(Some(0))];
+        let held = [admission.admit(Some(1000)), admission.admit(Some(1000)), admission.admit(Some(1000))];
         assert!(held.iter().all(Result::is_ok));
-        assert_eq!(admission.admit(Some(1000)).err(), Some(NoRoom::Busy));
+        assert_eq!(admission.admit(None).err(), Some(NoRoom::Busy));
         drop(held);
         assert!(admission.admit(Some(1000)).is_ok());
         assert_eq!(admission.admit(Some(1001)).err(), Some(NoRoom::TooLarge { limit: 1000 }));
     }
 
     #[test]
+    fn what_is_declared_takes_no_room() {
+        let limit = 1 << 20;
+        let admission = Admission::new(limit, cost(limit));
+        let declared: Vec<_> = (0..64).map(|_| admission.admit(Some(limit as u64))).collect();
+        assert!(declared.iter().all(Result::is_ok));
+        let mut rooms = declared.into_iter().map(Result::unwrap);
+        let mut first = rooms.next().unwrap();
+        assert_eq!(first.grow(limit), Err(NoRoom::Busy), "the others have their beginnings");
+        drop(rooms);
+        assert_eq!(first.grow(limit), Ok(()));
+    }
+
+    #[test]
     fn room_grows_with_a_body_up_to_the_limit() {
         let admission = Admission::new(1 << 20, 0);
         let mut room = admission.admit(None).unwrap();
-        assert_eq!([room.grow(10), room.grow(1 << 20)], [Ok(()), Ok(())]);
+        assert_eq!(room.grow(10), Ok(()));
+        assert_eq!(room.grow(1 << 20), Ok(()));
         assert_eq!(room.grow((1 << 20) + 1), Err(NoRoom::TooLarge { limit: 1 << 20 }));
         assert_eq!(admission.admit(None).err(), Some(NoRoom::Busy));
+    }
+
+    #[test]
+    fn bodies_of_one_flow_that_are_waited_for_leave_room_for_others() {
+        let admission = Admission::new(1000, 8 * cost(1000));
+        let [one, other] = ["flw_1", "flw_2"].map(FlowId::from);
+        let of = |flow| Holders { flow, peer: None };
+        let held = [admission.wait(of(&one), 1000), admission.wait(of(&one), 1000)];
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(admission.wait(of(&one), 0).err(), Some(NoRoom::Busy));
+        let mut waiting = admission.wait(of(&other), 0).unwrap();
+        assert_eq!(waiting.grow(1000), Ok(()));
+        drop(held);
+        assert!(admission.wait(of(&one), 1000).is_ok());
     }
 }

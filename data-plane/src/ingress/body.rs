@@ -1,15 +1,19 @@
 //! Reads a request's body within its bounds, and undoes its content encoding within the same bounds.
 
+use std::future::poll_fn;
 use std::io::Read;
+use std::pin::Pin;
+use std::task::Poll;
 
 use brotli::Decompressor;
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, header};
-use http_body_util::BodyExt;
+use http_body::Frame;
 use kanat_net::body::{BoxError, TooSlow};
 
-use super::admission::{NoRoom, Room};
+use super::admission::{Admission, NoRoom, Room, Waiting};
+use super::shares::Holders;
 
 /// Bytes of a body that is rather copied than kept as a slice of what was read.
 const SHORT: usize = 8 << 10;
@@ -32,14 +36,21 @@ pub(crate) enum Refused {
     TooSlow(#[from] TooSlow),
 }
 
+/// Where a body is from, and what it may take while it is waited for.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub admission: &'a Admission,
+    pub holders: Holders<'a>,
+}
+
 /// The body as it was before its content encoding; the room's limit bounds its bytes on the wire and decoded.
-pub(crate) async fn read<B>(headers: &HeaderMap, body: B, room: &mut Room) -> Result<Bytes, Refused>
+pub(super) async fn read<B>(headers: &HeaderMap, body: B, room: &mut Room, source: Source<'_>) -> Result<Bytes, Refused>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let coding = coding(headers)?;
-    let raw = collect(body, room).await?;
+    let raw = collect(body, room, source).await?;
     match coding {
         Coding::Identity => Ok(raw),
         Coding::Gzip => expand("gzip", MultiGzDecoder::new(raw.as_ref()), room),
@@ -48,7 +59,7 @@ where
 }
 
 /// Most bodies come in one piece.
-async fn collect<B>(body: B, room: &mut Room) -> Result<Bytes, Refused>
+async fn collect<B>(body: B, room: &mut Room, source: Source<'_>) -> Result<Bytes, Refused>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -56,10 +67,15 @@ where
     let mut body = std::pin::pin!(body);
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    let mut waiting = None;
+    while let Some(frame) = frame(body.as_mut(), first.len() + all.len(), &mut waiting, source).await? {
         // What follows the data are trailers.
-        let Ok(data) = frame.map_err(|error| broken(error.into()))?.into_data() else { continue };
-        room.grow(first.len() + all.len() + data.len())?;
+        let Ok(data) = frame.into_data() else { continue };
+        let size = first.len() + all.len() + data.len();
+        room.grow(size)?;
+        if let Some(waiting) = &mut waiting {
+            waiting.grow(size)?;
+        }
         if first.is_empty() && all.is_empty() {
             first = data;
         } else {
@@ -74,6 +90,38 @@ where
     }
     // A short piece would keep the connection's whole buffer for as long as its message waits.
     Ok(if first.len() < SHORT { Bytes::copy_from_slice(&first) } else { first })
+}
+
+/// The next frame of a body of which `size` bytes have come. A body that is waited for takes of its
+/// holders' shares from then on.
+async fn frame<'a, B>(
+    mut body: Pin<&mut B>,
+    size: usize,
+    waiting: &mut Option<Waiting<'a>>,
+    source: Source<'a>,
+) -> Result<Option<Frame<Bytes>>, Refused>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let mut was_asked = false;
+    let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
+        Poll::Ready(frame) => Poll::Ready(Ok(frame)),
+        Poll::Pending => {
+            if !was_asked {
+                // Most bodies are there as soon as they are asked for.
+                was_asked = true;
+                cx.waker().wake_by_ref();
+            } else if waiting.is_none() {
+                match source.admission.wait(source.holders, size) {
+                    Ok(share) => *waiting = Some(share),
+                    Err(full) => return Poll::Ready(Err(full)),
+                }
+            }
+            Poll::Pending
+        }
+    });
+    frame.await?.transpose().map_err(|error| broken(error.into()))
 }
 
 fn broken(error: BoxError) -> Refused {
@@ -116,11 +164,12 @@ fn expand(name: &'static str, decoder: impl Read, room: &mut Room) -> Result<Byt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingress::Admission;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use http::HeaderValue;
+    use kanat_model::id::FlowId;
     use std::io::Write;
+    use std::sync::LazyLock;
 
     fn gzip(plain: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -134,11 +183,16 @@ mod tests {
         encoder.into_inner()
     }
 
+    fn source(admission: &Admission) -> Source<'_> {
+        static FLOW: LazyLock<FlowId> = LazyLock::new(|| FlowId::from("flw_1"));
+        Source { admission, holders: Holders { flow: &FLOW, peer: None } }
+    }
+
     async fn taken(encoding: &'static str, body: Vec<u8>, limit: usize) -> Result<Bytes, Refused> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
-        let mut room = Admission::new(limit, 0).admit(None).unwrap();
-        read(&headers, kanat_net::body::full(body), &mut room).await
+        let admission = Admission::new(limit, 0);
+        read(&headers, kanat_net::body::full(body), &mut admission.admit(None).unwrap(), source(&admission)).await
     }
 
     #[tokio::test]
@@ -155,10 +209,12 @@ mod tests {
                 (0..count).map(|_| Ok::<_, BoxError>(http_body::Frame::data(Bytes::from_static(b"0123456789"))));
             http_body_util::StreamBody::new(futures::stream::iter(frames))
         };
-        let mut room = Admission::new(30, 0).admit(None).unwrap();
+        let admission = Admission::new(30, 0);
+        let mut room = admission.admit(None).unwrap();
+        let source = source(&admission);
         let headers = HeaderMap::new();
-        assert_eq!(read(&headers, pieces(3), &mut room).await.unwrap(), "0123456789".repeat(3));
-        assert_eq!(read(&headers, pieces(4), &mut room).await, Err(NoRoom::TooLarge { limit: 30 }.into()));
+        assert_eq!(read(&headers, pieces(3), &mut room, source).await.unwrap(), "0123456789".repeat(3));
+        assert_eq!(read(&headers, pieces(4), &mut room, source).await, Err(NoRoom::TooLarge { limit: 30 }.into()));
     }
 
     #[tokio::test]

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use kanat_model::id::FlowId;
+use kanat_net::Peer;
 use kanat_net::body::BoxError;
 
 use super::admission::{NoRoom, Room};
-use super::body;
+use super::body::{self, Source};
+use super::shares::Holders;
 use crate::error::Refusal;
 use crate::plans::versions;
 use crate::service::Shared;
@@ -23,14 +27,22 @@ pub(crate) fn bound_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"))
 }
 
-/// The whole body without its content encoding, and the room that it takes until the message is stored.
-pub(crate) async fn read<B>(shared: &Shared, headers: &HeaderMap, incoming: B) -> Result<(Bytes, Room), Refusal>
+/// The whole body of a request to a flow without its content encoding, and the room that it takes
+/// until the message is stored.
+pub(crate) async fn read<B>(
+    shared: &Shared,
+    flow: &FlowId,
+    parts: &Parts,
+    incoming: B,
+) -> Result<(Bytes, Room), Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
+    let peer = parts.extensions.get().map(Peer::network);
+    let source = Source { admission: &shared.admission, holders: Holders { flow, peer } };
     let mut room = shared.admission.admit(incoming.size_hint().exact()).map_err(|full| no_room(&full))?;
-    let body = body::read(headers, incoming, &mut room).await.map_err(|refused| match &refused {
+    let body = body::read(&parts.headers, incoming, &mut room, source).await.map_err(|refused| match &refused {
         body::Refused::NoRoom(full) => no_room(full),
         body::Refused::Encoding(_) => Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused.to_string())
             .with(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, br")),

@@ -72,7 +72,7 @@ where
         _ => return Err(Refusal::method("POST")),
     }
     receive::bound_headers(&parts.headers)?;
-    let (body, _room) = receive::read(shared, &parts.headers, incoming).await?;
+    let (body, _room) = receive::read(shared, &flow.flow.id, &parts, incoming).await?;
     let now = Timestamp::now();
     let verified = verify.map(|verify| prove(&flow, verify, &parts, &body, now)).transpose()?;
     if verify.is_some_and(|verify| verify.scheme == "slack")
