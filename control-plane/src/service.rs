@@ -13,6 +13,7 @@ use kanat_gateway::Gateway;
 use kanat_net::Body;
 use kanat_net::body::BoxError;
 use kanat_net::budget::Budget;
+use kanat_net::server::answer::AtAnyPace;
 use kanat_proto::FILE_DESCRIPTOR_SET;
 use tonic::service::Routes;
 use tonic_web::{GrpcWebLayer, GrpcWebService};
@@ -109,7 +110,12 @@ where
         }
         if let Some(nodes) = self.nodes.as_mut().filter(|_| remote::serves(&request)) {
             let answer = nodes.call(request);
-            return Box::pin(async move { Ok(answer.await?.map(|body| body.map_err(BoxError::from).boxed_unsync())) });
+            return Box::pin(async move {
+                let mut response = answer.await?.map(|body| body.map_err(BoxError::from).boxed_unsync());
+                // A node that applies many plans reads on when it is done.
+                response.extensions_mut().insert(AtAnyPace);
+                Ok(response)
+            });
         }
         let grpc = self.grpc.clone();
         Box::pin(async move {

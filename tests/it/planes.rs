@@ -2,6 +2,7 @@
 //! give away.
 
 mod clock;
+mod descriptors;
 mod drain;
 mod faults;
 mod full_disk;

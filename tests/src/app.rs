@@ -98,6 +98,19 @@ impl TestApp {
         assert!(prlimit.status().await.expect("prlimit runs").success());
     }
 
+    /// Lets the running service open no file with this number or a higher one; gives the bound that
+    /// it had. What is open stays.
+    pub async fn limit_open_files(&self, bound: u64) -> u64 {
+        let pid = self.pid().to_string();
+        let mut prlimit = Command::new("prlimit");
+        let told = prlimit.args(["--nofile", "--output", "SOFT", "--noheadings", "--pid", &pid]).output().await;
+        let told = String::from_utf8(told.expect("prlimit runs").stdout).expect("a number is text");
+        let mut prlimit = Command::new("prlimit");
+        prlimit.arg(format!("--nofile={bound}:")).args(["--pid", &pid]);
+        assert!(prlimit.status().await.expect("prlimit runs").success());
+        told.trim().parse().expect("a bound")
+    }
+
     async fn launch(start: Start) -> Self {
         Self::launch_in(TempDir::with_prefix("kanat-test-").expect("a temporary folder can be made"), start).await
     }

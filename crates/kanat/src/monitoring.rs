@@ -9,6 +9,7 @@ use anyhow::Result;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kanat_message_log::{MessageLog, Waiting};
 use kanat_model::Timestamp;
+use kanat_net::server::Places;
 use kanat_net::{Body, Inbound, body, server};
 use kanat_telemetry::metrics::{self, Readings};
 use tokio::net::TcpListener;
@@ -48,7 +49,7 @@ impl Server {
 
     /// The bounds of its listener.
     pub fn bounds() -> server::Options {
-        server::Options { max_connections: CONNECTIONS, ..server::Options::default() }
+        server::Options { places: Places::new(CONNECTIONS, CONNECTIONS), ..server::Options::default() }
     }
 
     pub fn start(listener: TcpListener, watched: Monitoring) -> Self {

@@ -7,6 +7,7 @@ pub mod egress;
 mod inbound;
 pub mod outbound;
 pub mod peer;
+mod peers;
 pub mod request_id;
 pub mod server;
 pub mod tls;

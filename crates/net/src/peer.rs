@@ -1,4 +1,5 @@
-//! The peer of a request: who stands at the other end of the socket, or the client that trusted proxies name.
+//! The peer of a request: who stands at the other end of the socket, or the client that trusted
+//! proxies name.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,15 +13,17 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 /// The client of a request. Listeners put it into the extensions of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Address of the client: the socket's, or what trusted proxies say of it. IPv4-mapped addresses are IPv4.
+    /// Address of the client: the socket's, or what trusted proxies say of it. IPv4-mapped
+    /// addresses are IPv4.
     pub address: IpAddr,
-    /// Whether the client speaks TLS: with the listener, or with the trusted proxy in front of it, which says so.
+    /// Whether the client speaks TLS: with the listener, or with the trusted proxy in front of it,
+    /// which says so.
     pub is_encrypted: bool,
 }
 
 impl Peer {
-    /// Returns the address that bounds count by: all of an IPv4 address, and the first 64 bits of an IPv6 address,
-    /// because one machine usually has all addresses below them.
+    /// Returns the address that bounds count by: all of an IPv4 address, and the first 64 bits of
+    /// an IPv6 address, because one machine usually has all addresses below them.
     pub fn network(&self) -> IpAddr {
         network(self.address)
     }
@@ -56,6 +59,11 @@ impl Origin {
         Self { socket, proxies: proxies.contains(socket.address).then(|| proxies.clone()) }
     }
 
+    /// Returns whether the socket's peer is a trusted proxy.
+    pub fn is_proxy(&self) -> bool {
+        self.proxies.is_some()
+    }
+
     /// Returns the peer of a request with these headers.
     pub fn peer(&self, headers: &HeaderMap) -> Peer {
         match &self.proxies {
@@ -68,8 +76,9 @@ impl Origin {
     }
 }
 
-/// Returns the last address of `X-Forwarded-For`, counted from the right, that is no trusted proxy's. What stands on its left is
-/// the client's word. Where an address cannot be read, the one on its right is the client.
+/// Returns the last address of `X-Forwarded-For`, counted from the right, that is no trusted
+/// proxy's. What stands on its left is the client's word. Where an address cannot be read, the one
+/// on its right is the client.
 fn client(socket: IpAddr, headers: &HeaderMap, proxies: &TrustedProxies) -> IpAddr {
     let mut client = socket;
     for value in headers.get_all(FORWARDED_FOR).iter().rev() {

@@ -1,37 +1,50 @@
 //! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold open, and a drain.
 
+pub mod answer;
+mod places;
+mod repeats;
+mod unread;
+
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::peer::{Origin, TrustedProxies};
 use crate::tls::{ClientCertificate, ServerTls};
 use crate::{Body, Inbound, body};
+use answer::{Account, Answer, Answers, Line};
+use places::Place;
+pub use places::Places;
+use repeats::Repeats;
 use tower::ServiceExt;
+use unread::{Patience, Streams};
 
 /// Bounds of a listener.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// A connection that has not sent a request's head within this time is closed.
     pub header_timeout: Duration,
-    /// Connections open at once; more wait unaccepted.
-    pub max_connections: usize,
+    /// Places for connections; more wait unaccepted. Clones share the places, so that the
+    /// listeners of one process can have them together.
+    pub places: Places,
+    /// Bounds on the bytes of answers that wait for their readers.
+    pub answers: answer::Bounds,
+    /// Time after which an answer is given up of which nothing is taken, over HTTP/1 with its
+    /// connection.
+    pub unread_timeout: Duration,
     /// Bytes of a request's head.
     pub max_head: usize,
     pub max_headers: usize,
@@ -47,7 +60,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             header_timeout: Duration::from_secs(30),
-            max_connections: 10_000,
+            places: Places::within_file_limit(),
+            answers: answer::Bounds::default(),
+            unread_timeout: Duration::from_secs(30),
             max_head: 64 << 10,
             max_headers: 100,
             max_streams: 256,
@@ -65,33 +80,37 @@ where
     S::Future: Send + 'static,
 {
     let connections = TaskTracker::new();
-    let room = Arc::new(Semaphore::new(options.max_connections));
-    let http = builder(&options);
-    while let Some((stream, address, permit)) = next(&listener, &room, &shutdown).await {
-        let (http, service, shutdown) = (http.clone(), service.clone(), shutdown.clone());
-        let (drains, tls) = (connections.clone(), options.tls.clone());
-        let origin = Origin::new(address.ip(), tls.is_some(), &options.trusted_proxies);
-        let first_byte = options.header_timeout;
+    let options = Arc::new(options);
+    let answers = Answers::new(options.answers);
+    let mut door =
+        Door { listener, options: Arc::clone(&options), failures: Repeats::default(), crowds: Repeats::default() };
+    while let Some((stream, address, place)) = door.next(&shutdown).await {
+        let (service, shutdown) = (service.clone(), shutdown.clone());
+        let origin = Origin::new(address.ip(), options.tls.is_some(), &options.trusted_proxies);
+        let line = Line::new(&answers, place.holdings.clone());
+        let connection =
+            Connection { origin, line, options: Arc::clone(&options), drains: connections.clone(), certificate: None };
         connections.spawn(async move {
-            let _permit = permit;
+            let _place = place;
+            let first_byte = connection.options.header_timeout;
             if !spoke(&stream, first_byte, &shutdown).await {
                 return;
             }
-            let Some(tls) = tls else {
-                return connection(stream, origin, None, &http, service, shutdown, drains).await;
+            let Some(tls) = connection.options.tls.clone() else {
+                return connection.serve(stream, service, shutdown).await;
             };
             if let Some((stream, certificate)) = tls.accept(stream, first_byte).await {
-                connection(stream, origin, certificate, &http, service, shutdown, drains).await;
+                Connection { certificate, ..connection }.serve(stream, service, shutdown).await;
             }
         });
     }
-    drop(listener);
+    drop(door);
     connections.close();
     connections.wait().await;
 }
 
-fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
-    let mut http = auto::Builder::new(TokioExecutor::new());
+fn builder(options: &Options, streams: Streams) -> auto::Builder<Streams> {
+    let mut http = auto::Builder::new(streams);
     http.http1()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
@@ -108,28 +127,55 @@ fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
     http
 }
 
-async fn next(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-    shutdown: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let accept = async {
-        let permit = Arc::clone(room).acquire_owned().await.ok()?;
+/// Where connections come in.
+struct Door {
+    listener: TcpListener,
+    options: Arc<Options>,
+    /// Connections that could not be accepted.
+    failures: Repeats,
+    /// Connections of peers that have as many as they may.
+    crowds: Repeats,
+}
+
+impl Door {
+    /// Waits for a connection that there is a place for; none at `shutdown`.
+    async fn next(&mut self, shutdown: &CancellationToken) -> Option<(TcpStream, SocketAddr, Place)> {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => None,
+            accepted = self.accept() => accepted,
+        }
+    }
+
+    async fn accept(&mut self) -> Option<(TcpStream, SocketAddr, Place)> {
+        let places = &self.options.places;
+        let mut free = places.free().await?;
         loop {
-            match listener.accept().await {
-                Ok((stream, address)) => return Some((stream, address, permit)),
+            let (stream, address) = match self.listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if let Some(count) = self.failures.count() {
+                        tracing::warn!(%error, count, "cannot accept a connection");
+                    }
                     // Out of descriptors: give those that are open time to close.
                     tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            if self.options.trusted_proxies.contains(address.ip()) {
+                return Some((stream, address, Places::give_proxy(free)));
+            }
+            match places.give(free, address.ip()) {
+                Ok(place) => return Some((stream, address, place)),
+                Err(back) => {
+                    free = back;
+                    if let Some(count) = self.crowds.count() {
+                        let peer = address.ip();
+                        tracing::warn!(%peer, count, "closed a connection: its peer has as many as one may have");
+                    }
                 }
             }
         }
-    };
-    tokio::select! {
-        biased;
-        () = shutdown.cancelled() => None,
-        accepted = accept => accepted,
     }
 }
 
@@ -145,66 +191,79 @@ async fn spoke(stream: &TcpStream, first_byte: Duration, shutdown: &Cancellation
     }
 }
 
-async fn connection<I, S>(
-    stream: I,
+/// What is known of a connection before it speaks HTTP.
+struct Connection {
     origin: Origin,
-    certificate: Option<ClientCertificate>,
-    http: &auto::Builder<TokioExecutor>,
-    service: S,
-    shutdown: CancellationToken,
+    line: Arc<Line>,
+    options: Arc<Options>,
     drains: TaskTracker,
-) where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-{
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (mut parts, body) = request.into_parts();
-        let body = Inbound::new(body, &parts.headers, drains.clone());
-        let peer = origin.peer(&parts.headers);
-        parts.extensions.insert(peer);
-        if let Some(certificate) = certificate {
-            parts.extensions.insert(certificate);
+    certificate: Option<ClientCertificate>,
+}
+
+impl Connection {
+    async fn serve<I, S>(self, stream: I, service: S, shutdown: CancellationToken)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: tower::Service<Request<Inbound>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+    {
+        let unread_timeout = self.options.unread_timeout;
+        let leaving = shutdown.child_token();
+        let streams = Streams::new(unread_timeout, leaving.clone());
+        let http = builder(&self.options, streams.clone());
+        let line = Arc::clone(&self.line);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (mut parts, body) = request.into_parts();
+            let body = Inbound::new(body, &parts.headers, self.drains.clone());
+            let peer = self.origin.peer(&parts.headers);
+            parts.extensions.insert(peer);
+            if let Some(certificate) = self.certificate {
+                parts.extensions.insert(certificate);
+            }
+            let account = Account {
+                line: Arc::clone(&self.line),
+                client: self.origin.is_proxy().then(|| self.options.places.peers.of(peer.address)),
+                stream: (parts.version == Version::HTTP_2).then(|| streams.begin()),
+            };
+            let answer = match names_one_host(&parts) {
+                true if account.is_full() => Err(overfull()),
+                true => Ok(service.clone().oneshot(Request::from_parts(parts, body))),
+                false => Err(hostless()),
+            };
+            async move {
+                let response = match answer {
+                    Ok(answer) => answer.await?,
+                    Err(refused) => refused,
+                };
+                Ok::<_, Infallible>(Answer::of(response, account, overfull))
+            }
+        });
+        let serving = http.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(serving);
+        let mut is_leaving = false;
+        let mut patience = Patience::new(unread_timeout);
+        let mut streams_patience = Patience::new(2 * unread_timeout);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                outcome = serving.as_mut() => break outcome,
+                () = leaving.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    serving.as_mut().graceful_shutdown();
+                }
+                () = poll_fn(|cx| patience.poll_stopped(&line.reading, cx)) => return tell_unread(),
+                // Streams are reset before that, so that others of the connection go on.
+                () = poll_fn(|cx| streams_patience.poll_stopped(&line.streams, cx)) => return tell_unread(),
+            }
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "a connection ended with an error");
         }
-        if names_one_host(&parts) {
-            Answer::Served { future: service.clone().oneshot(Request::from_parts(parts, body)) }
-        } else {
-            Answer::Refused
-        }
-    });
-    let serving = http.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(serving);
-    let outcome = tokio::select! {
-        outcome = serving.as_mut() => outcome,
-        () = shutdown.cancelled() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
-        }
-    };
-    if let Err(error) = outcome {
-        tracing::debug!(%error, "a connection ended with an error");
     }
 }
 
-pin_project! {
-    /// The answer of the service, or that to a request which it does not get. It is a future of its
-    /// own because an `async` block would move the request once more.
-    #[project = Answering]
-    enum Answer<F> {
-        Served { #[pin] future: F },
-        Refused,
-    }
-}
-
-impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answer<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        match self.project() {
-            Answering::Served { future } => future.poll(cx),
-            Answering::Refused => Poll::Ready(Ok(hostless())),
-        }
-    }
+fn tell_unread() {
+    tracing::debug!("a connection was closed: its peer takes nothing of an answer");
 }
 
 /// Returns whether a request says for which host it is, and of one alone: others on the way may have taken it for another's. Probes of
@@ -222,8 +281,20 @@ fn names_one_host(parts: &Parts) -> bool {
 
 fn hostless() -> Response<Body> {
     let text = r#"{"error":"a request has one Host header","code":"INVALID_ARGUMENT","details":[]}"#;
+    refusal(StatusCode::BAD_REQUEST, text)
+}
+
+/// The answer while too much waits for its readers.
+fn overfull() -> Response<Body> {
+    let text = r#"{"error":"too many answers wait for their readers","code":"UNAVAILABLE","details":[]}"#;
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(body::full(text));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -1,4 +1,5 @@
-//! The least pace of a body: a sender that is waited for brings 1 KiB/s, once the first seconds are over.
+//! The least pace of a body: a sender that is waited for brings 1 KiB/s, once the first seconds are
+//! over.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,10 +13,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes a second.
 const LEAST_RATE: u32 = 1 << 10;
 
-/// A token bucket of time: waiting takes of it, bytes add to it. Time in which the reader does not ask is not counted.
+/// A token bucket of time: waiting takes of it, bytes add to it. Time in which the reader does not
+/// ask is not counted.
 #[derive(Debug)]
 pub(super) struct Pace {
     left: Duration,
+    /// Whether nothing came when the sender was asked.
+    was_asked: bool,
     wait: Option<Wait>,
 }
 
@@ -29,11 +33,12 @@ struct Wait {
 
 impl Pace {
     pub fn new() -> Self {
-        Self { left: PATIENCE, wait: None }
+        Self { left: PATIENCE, was_asked: false, wait: None }
     }
 
     /// Takes account of `bytes` that came.
     pub fn came(&mut self, bytes: usize) {
+        self.was_asked = false;
         // Only a sender that was waited for has anything to make up.
         let Some(wait) = self.wait.take() else { return };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(LEAST_RATE << 8);
@@ -43,6 +48,12 @@ impl Pace {
 
     /// Waits for the sender; ready when it is too slow.
     pub fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.was_asked {
+            // Most bodies are there as soon as they are asked for, and need no timer.
+            self.was_asked = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let left = self.left;
         let wait = self.wait.get_or_insert_with(|| {
             let since = Instant::now();
@@ -56,7 +67,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Returns the whole seconds after which a sender is too slow that brings `bytes` every `seconds`; none within ten minutes.
+    /// Returns the whole seconds after which a sender is too slow that brings `bytes` every
+    /// `seconds`; none within ten minutes.
     async fn too_slow(bytes: usize, seconds: u64) -> Option<u64> {
         let begun = Instant::now();
         let mut pace = Pace::new();

@@ -1,0 +1,279 @@
+//! Answers on their way out: how many bytes of them wait for their readers, and whether these read.
+//!
+//! Bytes count from the moment at which an answer is known until the connection has taken them: as
+//! plain bytes, or encrypted ones. Nothing of it allocates or locks for an answer over HTTP/1.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http::Response;
+use http_body::{Body as _, Frame, SizeHint};
+
+use super::unread::Reading;
+use crate::Body;
+use crate::body::BoxError;
+use crate::peers::Holdings;
+
+/// Bytes of an answer that is not refused any more once it is made, whatever waits for its readers.
+const SMALL: usize = 64 << 10;
+
+/// Bytes that HTTP/2 is handed at a time, so that the rest of an answer goes with its stream.
+const PIECE: usize = 16 << 10;
+
+/// A mark on responses, as an extension: its reader may take its time, because it is one of ours.
+#[derive(Debug, Clone, Copy)]
+pub struct AtAnyPace;
+
+/// Bounds on the bytes of answers that wait for their readers.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Bytes on one listener.
+    pub all: usize,
+    /// Bytes of one peer.
+    pub of_a_peer: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { all: 256 << 20, of_a_peer: 64 << 20 }
+    }
+}
+
+/// The answers of one listener.
+#[derive(Debug)]
+pub(super) struct Answers {
+    bounds: Bounds,
+    /// Bytes.
+    waiting: AtomicUsize,
+}
+
+/// The answers of one connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub answers: Arc<Answers>,
+    /// What the peer holds; none when it is a trusted proxy, behind which there are many.
+    pub holdings: Option<Arc<Holdings>>,
+    /// Of answers over HTTP/1.
+    pub reading: Reading,
+    /// Of answers over HTTP/2, all streams together.
+    pub streams: Reading,
+}
+
+/// Where the bytes of one answer count.
+#[derive(Debug, Clone)]
+pub(super) struct Account {
+    pub line: Arc<Line>,
+    /// What the client behind a trusted proxy holds.
+    pub client: Option<Arc<Holdings>>,
+    /// The stream of HTTP/2.
+    pub stream: Option<Arc<Reading>>,
+}
+
+impl Answers {
+    pub fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self { bounds, waiting: AtomicUsize::new(0) })
+    }
+}
+
+impl Line {
+    pub fn new(answers: &Arc<Answers>, holdings: Option<Arc<Holdings>>) -> Arc<Self> {
+        let answers = Arc::clone(answers);
+        Arc::new(Self { answers, holdings, reading: Reading::default(), streams: Reading::default() })
+    }
+}
+
+impl Account {
+    fn holdings(&self) -> Option<&Holdings> {
+        self.client.as_deref().or(self.line.holdings.as_deref())
+    }
+
+    /// Returns whether so much waits that no further answer is begun.
+    pub fn is_full(&self) -> bool {
+        let bounds = &self.line.answers.bounds;
+        self.line.answers.waiting.load(Ordering::Relaxed) > bounds.all
+            || self.holdings().is_some_and(|held| held.answers.load(Ordering::Relaxed) > bounds.of_a_peer)
+    }
+
+    fn begin(&self) {
+        match &self.stream {
+            None => self.line.reading.begin(),
+            Some(stream) => {
+                self.line.streams.begin();
+                stream.begin();
+            }
+        }
+    }
+
+    fn went_on(&self) {
+        match &self.stream {
+            None => self.line.reading.went_on(),
+            Some(stream) => {
+                self.line.streams.went_on();
+                stream.went_on();
+            }
+        }
+    }
+
+    fn end(&self) {
+        match &self.stream {
+            None => self.line.reading.end(),
+            Some(stream) => {
+                self.line.streams.end();
+                stream.end();
+            }
+        }
+    }
+
+    fn take(&self, bytes: usize) {
+        self.line.answers.waiting.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(held) = self.holdings() {
+            held.answers.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.line.answers.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(held) = self.holdings() {
+            held.answers.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The body of an answer, whose bytes count.
+#[derive(Debug)]
+pub(super) struct Answer {
+    body: Body,
+    /// What was made and not yet handed out.
+    rest: Bytes,
+    /// Bytes that were counted before they were made.
+    ahead: usize,
+    /// None where they do not count.
+    account: Option<Account>,
+}
+
+impl Answer {
+    /// Takes the body of a response into account. A large one is replaced by `refusal` while too
+    /// much waits for its readers.
+    pub fn of(
+        mut response: Response<Body>,
+        account: Account,
+        refusal: impl FnOnce() -> Response<Body>,
+    ) -> Response<Self> {
+        if response.extensions().get::<AtAnyPace>().is_some() {
+            return response.map(|body| Self { body, rest: Bytes::new(), ahead: 0, account: None });
+        }
+        let mut ahead = exact(&response);
+        if ahead > SMALL && account.is_full() {
+            response = refusal();
+            ahead = exact(&response);
+        }
+        account.take(ahead);
+        response.map(|body| Self { body, rest: Bytes::new(), ahead, account: Some(account) })
+    }
+
+    fn piece(&mut self, bytes: Bytes) -> Piece {
+        let Some(account) = &self.account else { return Piece { bytes, counted: 0, account: None } };
+        let counted = bytes.len();
+        let known = counted.min(self.ahead);
+        self.ahead -= known;
+        if counted > known {
+            // What an answer of unknown length makes is there already, and not much at a time.
+            account.take(counted - known);
+        }
+        account.begin();
+        Piece { bytes, counted, account: Some(account.clone()) }
+    }
+
+    fn is_http_2(&self) -> bool {
+        self.account.as_ref().is_some_and(|account| account.stream.is_some())
+    }
+}
+
+/// Returns the bytes of an answer whose length is known before it is sent.
+fn exact(response: &Response<Body>) -> usize {
+    response.body().size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(account) = &self.account {
+            account.give_back(self.ahead);
+        }
+    }
+}
+
+impl http_body::Body for Answer {
+    type Data = Piece;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
+        let this = &mut *self;
+        let mut bytes = std::mem::take(&mut this.rest);
+        if bytes.is_empty() {
+            match Pin::new(&mut this.body).poll_frame(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => bytes = data,
+                    // It has no data, so that there is nothing to map.
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers.map_data(|data| this.piece(data))))),
+                },
+            }
+        }
+        if bytes.len() > PIECE && this.is_http_2() {
+            this.rest = bytes.split_off(PIECE);
+        }
+        Poll::Ready(Some(Ok(Frame::data(this.piece(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        let mut hint = self.body.size_hint();
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}
+
+/// Bytes of an answer that the connection has not taken yet.
+#[derive(Debug)]
+pub(super) struct Piece {
+    bytes: Bytes,
+    counted: usize,
+    account: Option<Account>,
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        if let Some(account) = &self.account {
+            account.went_on();
+        }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let Some(account) = &self.account else { return };
+        account.give_back(self.counted);
+        account.end();
+    }
+}

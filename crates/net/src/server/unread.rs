@@ -1,0 +1,134 @@
+//! Readers that do not read: a connection, or a stream of one, that takes no byte of an answer for
+//! a while is given up.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::rt::Executor;
+use hyper_util::rt::TokioExecutor;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
+
+/// How the pieces of answers are taken by a reader.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Number of pieces that are not taken whole.
+    waiting: AtomicUsize,
+    /// Number of times that some of one was taken.
+    steps: AtomicUsize,
+}
+
+impl Reading {
+    pub fn begin(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn went_on(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn end(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Sees when a reader has stopped. It has a timer only while a piece waits.
+#[derive(Debug)]
+pub(super) struct Patience {
+    time: Duration,
+    wait: Option<Wait>,
+}
+
+#[derive(Debug)]
+struct Wait {
+    /// The next look.
+    look: Pin<Box<Sleep>>,
+    steps: usize,
+    /// When a look found other steps than the one before.
+    since: Instant,
+}
+
+/// Looks within the time of a patience.
+const LOOKS: u32 = 6;
+
+impl Patience {
+    pub fn new(time: Duration) -> Self {
+        Self { time, wait: None }
+    }
+
+    /// Ready when a piece waits and none was taken for as long as the patience goes. It is to be
+    /// polled each time after what hands out the pieces has been.
+    pub fn poll_stopped(&mut self, reading: &Reading, cx: &mut Context<'_>) -> Poll<()> {
+        if reading.waiting.load(Ordering::Relaxed) == 0 {
+            self.wait = None;
+            return Poll::Pending;
+        }
+        let pause = self.time / LOOKS;
+        let wait = self.wait.get_or_insert_with(|| Wait {
+            look: Box::pin(tokio::time::sleep(pause)),
+            steps: reading.steps.load(Ordering::Relaxed),
+            since: Instant::now(),
+        });
+        while wait.look.as_mut().poll(cx).is_ready() {
+            let steps = reading.steps.load(Ordering::Relaxed);
+            let now = Instant::now();
+            if wait.steps != steps {
+                wait.steps = steps;
+                wait.since = now;
+            } else if now.duration_since(wait.since) >= self.time {
+                return Poll::Ready(());
+            }
+            wait.look.as_mut().reset(now + pause);
+        }
+        Poll::Pending
+    }
+}
+
+/// Runs the streams of one HTTP/2 connection. Those whose readers have stopped are reset, and their
+/// connection is told to go away.
+#[derive(Debug, Clone)]
+pub(super) struct Streams {
+    /// The stream that is about to be run.
+    next: Arc<Mutex<Option<Arc<Reading>>>>,
+    time: Duration,
+    leaving: CancellationToken,
+}
+
+impl Streams {
+    /// `leaving` is cancelled when a reader has stopped for `time`.
+    pub fn new(time: Duration, leaving: CancellationToken) -> Self {
+        Self { next: Arc::default(), time, leaving }
+    }
+
+    /// Returns how the answer of the next stream is read: hyper runs it once its request has been
+    /// handed over.
+    pub fn begin(&self) -> Arc<Reading> {
+        let reading = Arc::<Reading>::default();
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&reading));
+        reading
+    }
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let reading = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(reading) = reading else { return TokioExecutor::new().execute(stream) };
+        let mut patience = Patience::new(self.time);
+        let leaving = self.leaving.clone();
+        TokioExecutor::new().execute(async move {
+            let mut stream = std::pin::pin!(stream);
+            std::future::poll_fn(|cx| match stream.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => patience.poll_stopped(&reading, cx).map(|()| leaving.cancel()),
+            })
+            .await;
+        });
+    }
+}
