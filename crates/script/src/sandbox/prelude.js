@@ -22,6 +22,9 @@
   for (const made of [function () {}, function* () {}, async function () {}, async function* () {}]) {
     delete Object.getPrototypeOf(made).constructor;
   }
+  // State of the engine, which no freezing reaches; and what hands out the functions of a stack, ours among them.
+  delete Error.prepareStackTrace;
+  delete Error.stackTraceLimit;
   const raw = JSON.rawJSON;
   Object.defineProperty(BigInt.prototype, "toJSON", {
     value() { return raw(text(this)); }, writable: true, configurable: true, enumerable: false,

@@ -86,10 +86,43 @@ fn no_state_goes_from_one_message_to_the_next() {
         "function transform(input) { input.count = (input.count || 0) + 1; return input.count }",
         "class A { static count = 0 } function transform() { A.count += 1; return A.count }",
         "const t = (s) => s; function transform() { const s = t`a`; try { s.count = (s.count || 0) + 1 } catch {} return 1 }",
+        "function transform(i) { const b = typeof Error.prepareStackTrace; Error.prepareStackTrace = () => i; return b === 'undefined' ? 1 : b }",
+        "function transform() { const b = Error.stackTraceLimit; Error.stackTraceLimit = 3; return b === 3 ? b : 1 }",
+        "function transform() { const b = TypeError.stackTraceLimit; TypeError.stackTraceLimit = 3; return b === 3 ? b : 1 }",
+        "function transform() { const b = Error.prepareStackTrace?.(); try { Error.prepareStackTrace = () => 2 } catch {} return b ?? 1 }",
+        "function transform() { const b = new Error('x').stack.length; try { Error.stackTraceLimit = 0 } catch {} return b > 0 ? 1 : b }",
+        // The functions of a stack may be ours, which outlive the message.
+        "function transform() {
+            let count = 1;
+            try {
+                Error.prepareStackTrace = (_, sites) => {
+                    for (const site of sites) {
+                        const found = site.getFunction();
+                        if (found !== transform) { count = found.count = (found.count || 0) + 1; }
+                    }
+                };
+                void new Error('x').stack;
+            } catch {}
+            return count;
+        }",
     ] {
         let mut adapter = sandbox(code);
         for _ in 0..3 {
             assert_eq!(output(&mut adapter, "{}").as_deref(), Some("1"), "{code}");
+        }
+    }
+}
+
+#[test]
+fn errors_of_code_that_sets_how_stacks_are_written_name_their_place() {
+    for code in [
+        "Error.stackTraceLimit = 0; function transform(input) {\n  return input.b.c;\n}",
+        "function transform(input) { try { Error.prepareStackTrace = () => 'adapter.js:7:1' } catch {}\n  return input.b.c;\n}",
+    ] {
+        let mut adapter = sandbox(code);
+        for _ in 0..3 {
+            let failure = fails(&mut adapter, r#"{"a":1}"#);
+            assert_eq!(failure.position, Some(Position { line: 2, column: 10 }), "{code}");
         }
     }
 }
