@@ -21,7 +21,7 @@ use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
 use kanat_net::budget::{Budget, Reservation};
 use kanat_net::outbound::{Client, Response};
-use kanat_script::{Caller, Pool, Scripts};
+use kanat_script::{Asker, Caller, Pool, Scripts};
 
 use crate::observed::Observer;
 use crate::pipeline::Bounds;
@@ -152,7 +152,7 @@ struct Run<'a> {
     mask: Mask,
     trace: Trace,
     /// Calls adapters.
-    caller: Caller,
+    caller: Caller<'a>,
     /// For the outputs of this attempt's steps.
     memory: Vec<Reservation>,
 }
@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
             response: None,
             mask: mask(tools),
             trace: trace::begin(work, Timestamp::now()),
-            caller: Caller::new(tools.adapters, &tools.program.plan().flow_id, context(tools, work)),
+            caller: Caller::new(tools.adapters, asker(tools), context(tools, work)),
             memory: Vec::new(),
             tools,
             lease,
@@ -293,6 +293,11 @@ impl<'a> Run<'a> {
         self.trace.refused(&failure, begun);
         End::Failed { failure, answer: None }
     }
+}
+
+/// For whom adapters run.
+fn asker<'a>(tools: &'a Tools<'_>) -> Asker<'a> {
+    Asker { environment: tools.observer.environment.as_str(), key: &tools.program.plan().flow_id }
 }
 
 /// What adapters get beside their input.

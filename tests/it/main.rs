@@ -17,6 +17,7 @@ mod endpoints;
 mod environment;
 mod examples;
 mod flow;
+mod hardening;
 mod lookup_table;
 mod message;
 mod metrics;

@@ -10,7 +10,7 @@ use kanat_model::page::{Page, Paged};
 use kanat_model::{Error, Timestamp};
 use kanat_plan_stream::Kind as Resource;
 use kanat_proto::plan::v1 as plan;
-use kanat_script::{Called, Script};
+use kanat_script::{Asker, Called, Script};
 use kanat_store::adapter::{self, Adapter, Filter};
 use kanat_store::published_api::uses;
 use kanat_store::{Db, flow_use};
@@ -149,7 +149,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &AdapterId, if_match: &IfMat
 pub async fn test(app: &App, caller: &Caller, id: &AdapterId, input: &str) -> Result<Tested, Error> {
     check_json("input", input)?;
     let found = get(app, caller, id).await?;
-    let mut session = app.adapters.lease(&key(caller)).await;
+    let mut session = app.adapters.lease(asker(caller)).await;
     let begun = Instant::now();
     let called = kanat_script::blocking(|| session.call(&Script::new(found.code), input, TEST_CONTEXT));
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
@@ -164,9 +164,9 @@ pub async fn test(app: &App, caller: &Caller, id: &AdapterId, input: &str) -> Re
 /// What a test's code gets as `context`.
 const TEST_CONTEXT: &str = r#"{"test":true}"#;
 
-/// Who a test's calls are counted to.
-pub fn key(caller: &Caller) -> String {
-    format!("test {}", caller.environment_id)
+/// Who a test's calls are counted to: all tests of an environment are one.
+pub fn asker(caller: &Caller) -> Asker<'_> {
+    Asker { environment: caller.environment_id.as_str(), key: caller.environment_id.as_str() }
 }
 
 /// The tag of an adapter as it now is.
@@ -206,7 +206,7 @@ async fn check_code(app: &App, caller: &Caller, code: String) -> Result<String, 
     if code.contains('\0') {
         return Err(Error::field("code", "must not contain a NUL character"));
     }
-    match app.adapters.check(&key(caller), &Script::new(code.as_str())).await {
+    match app.adapters.check(asker(caller), &Script::new(code.as_str())).await {
         Ok(()) => Ok(code),
         Err(failure) if failure.kind == kanat_script::Kind::Unavailable => Err(Error::unavailable(failure.message)),
         Err(failure) => Err(Error::field("code", failure.to_string())),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use kanat_script::{Limits, Options, Pool, Script};
+use kanat_script::{Asker, Limits, Options, Pool, Script};
 
 /// What an adapter commonly does: pick, rename, add up.
 const CODE: &str = "function transform(order) {
@@ -45,6 +45,10 @@ pub async fn measure(kanat: &Path, length: Duration) -> Result<String> {
     Ok(report)
 }
 
+fn asker(key: &str) -> Asker<'_> {
+    Asker { environment: "bench", key }
+}
+
 async fn row(pool: &Pool, script: &Script, payload: &str, callers: usize, length: Duration) -> Result<String> {
     let begun = Instant::now();
     let tasks = (0..callers).map(|caller| {
@@ -55,7 +59,7 @@ async fn row(pool: &Pool, script: &Script, payload: &str, callers: usize, length
             let mut took = Vec::new();
             while begun.elapsed() < length {
                 let called = Instant::now();
-                let mut session = runtime.block_on(pool.lease(&key));
+                let mut session = runtime.block_on(pool.lease(asker(&key)));
                 let output = session.call(&script, &payload, "{}").output;
                 took.push(called.elapsed());
                 output.context("the adapter failed")?;
@@ -77,10 +81,10 @@ async fn cold(options: &Options, payload: &str, length: Duration) -> Result<Stri
     let (begun, mut took) = (Instant::now(), Vec::new());
     while begun.elapsed() < length {
         // It has done what the call before left it to do when it answers this one.
-        let warm = pool.lease("cold").await.call(&known, payload, "{}");
+        let warm = pool.lease(asker("cold")).await.call(&known, payload, "{}");
         warm.output.context("the adapter failed")?;
         let script = Script::new(format!("{CODE}\n// {}", took.len()));
-        let mut session = pool.lease("cold").await;
+        let mut session = pool.lease(asker("cold")).await;
         let called = Instant::now();
         let output = session.call(&script, payload, "{}").output;
         took.push(called.elapsed());
@@ -94,7 +98,7 @@ async fn first(options: &Options, payload: &str) -> Result<String> {
     for _ in 0..50 {
         let pool = Pool::new(options.clone());
         let called = Instant::now();
-        let output = pool.lease("first").await.call(&Script::new(CODE), payload, "{}").output;
+        let output = pool.lease(asker("first")).await.call(&Script::new(CODE), payload, "{}").output;
         took.push(called.elapsed());
         output.context("the adapter failed")?;
     }

@@ -2,6 +2,7 @@
 //! databases.
 
 pub mod clock;
+mod confinement;
 pub mod database;
 pub mod folder;
 pub mod identity;
@@ -60,7 +61,9 @@ pub async fn run<P: Process>(
     start: impl Future<Output = Result<P>>,
 ) -> Result<()> {
     kanat_telemetry::install(log).map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
+    confinement::close();
     environment::warn();
+    confinement::warn(&kanat_script::Options::default().program);
     let mut signals = Signals::listen()?;
     let traces = Traces::start(otlp_endpoint);
     let _watched = clock::watch();

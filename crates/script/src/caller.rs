@@ -8,7 +8,7 @@ use kanat_mapping::{AdapterError, Adapters, Named};
 use kanat_model::adapter;
 
 use crate::failure::Kind;
-use crate::pool::{Pool, blocking};
+use crate::pool::{Asker, Pool, blocking};
 use crate::script::Script;
 use crate::session::Session;
 use crate::wire::Log;
@@ -39,10 +39,10 @@ impl Scripts for HashMap<String, Adapter> {
 }
 
 /// The calls that one attempt of a message makes: they share the time of one call.
-pub struct Caller {
+pub struct Caller<'a> {
     pool: Pool,
     /// Whose calls they are; those of others do not wait for them.
-    key: String,
+    asker: Asker<'a>,
     /// What the code gets as `context`, a JSON object.
     context: String,
     left: Option<(Duration, Duration)>,
@@ -61,14 +61,14 @@ pub struct Report {
     pub error: Option<String>,
 }
 
-impl Caller {
-    pub fn new(pool: &Pool, key: impl Into<String>, context: impl Into<String>) -> Self {
-        Self { pool: pool.clone(), key: key.into(), context: context.into(), left: None, reports: Vec::new() }
+impl<'a> Caller<'a> {
+    pub fn new(pool: &Pool, asker: Asker<'a>, context: impl Into<String>) -> Self {
+        Self { pool: pool.clone(), asker, context: context.into(), left: None, reports: Vec::new() }
     }
 
     /// Evaluates with a worker at hand. The evaluation blocks while it calls adapters: on its thread, on no core.
     pub async fn evaluate<T>(&mut self, scripts: &dyn Scripts, evaluate: impl FnOnce(&dyn Adapters) -> T) -> T {
-        let mut session = self.pool.lease(&self.key).await;
+        let mut session = self.pool.lease(self.asker).await;
         if let Some(left) = self.left {
             session.set_time_left(left);
         }

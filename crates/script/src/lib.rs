@@ -6,6 +6,7 @@
 //! What the code is given and may return, and what bounds it, is in `docs/FLOWS.md`.
 
 mod caller;
+mod confinement;
 mod digits;
 mod failure;
 mod limits;
@@ -20,7 +21,8 @@ pub mod worker;
 pub use caller::{Adapter, Caller, Report, Scripts};
 pub use failure::{Failure, Kind, Position};
 pub use limits::Limits;
-pub use pool::{Options, Pool, blocking};
+pub use pool::{Asker, Options, Pool, blocking};
+pub use process::probe;
 pub use script::Script;
 pub use session::{Called, Session};
 pub use wire::Log;

@@ -1,7 +1,9 @@
 //! The workers of a process: started when they are needed, handed out in turn, replaced when they break.
 //!
 //! Who asks is known by a key, that of a flow, say. No key has more than half of the workers, and the keys that wait take
-//! turns: what one key's code does to its own workers, the others do not wait for.
+//! turns: what one key's code does to its own workers, the others do not wait for. A worker that has run
+//! code of one environment runs none of another: where there is no room for one more, that which was
+//! idle longest ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -45,6 +47,15 @@ impl Default for Options {
     }
 }
 
+/// Who asks for a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker<'a> {
+    /// Whose code the worker runs from its first call to its end.
+    pub environment: &'a str,
+    /// Among whom workers are shared out: a flow, or an environment's tests.
+    pub key: &'a str,
+}
+
 /// A handle to the workers; its clones share them.
 #[derive(Clone)]
 pub struct Pool(Arc<Shared>);
@@ -56,6 +67,7 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// Used last, last.
     idle: Vec<Process>,
     busy: usize,
     keys: HashMap<String, Key>,
@@ -66,12 +78,18 @@ struct State {
 #[derive(Default)]
 struct Key {
     busy: usize,
-    waiting: VecDeque<oneshot::Sender<Permit>>,
+    waiting: VecDeque<Waiting>,
+}
+
+struct Waiting {
+    environment: String,
+    turn: oneshot::Sender<Permit>,
 }
 
 /// The right to one worker.
 pub(crate) struct Permit {
     shared: Arc<Shared>,
+    environment: String,
     key: String,
 }
 
@@ -82,16 +100,17 @@ impl Pool {
     }
 
     /// A worker for a while; waits in turn with the others.
-    pub async fn lease(&self, key: &str) -> Session {
+    pub async fn lease(&self, asker: Asker<'_>) -> Session {
+        let (environment, key) = (asker.environment.to_owned(), asker.key.to_owned());
         loop {
             let turn = {
                 let mut state = self.0.lock();
-                if state.turns.is_empty() && state.may_begin(key, &self.0.options) {
-                    state.begin(key);
-                    return Session::new(Permit { shared: Arc::clone(&self.0), key: key.to_owned() });
+                if state.turns.is_empty() && state.may_begin(&key, &self.0.options) {
+                    state.begin(&key);
+                    return Session::new(Permit { shared: Arc::clone(&self.0), environment, key });
                 }
                 let (sender, turn) = oneshot::channel();
-                state.wait(key, sender);
+                state.wait(&key, Waiting { environment: environment.clone(), turn: sender });
                 turn
             };
             // Those who wait may all be of keys that have their share already.
@@ -102,9 +121,9 @@ impl Pool {
         }
     }
 
-    /// Whether the code runs and defines `transform`. `key` is who asks.
-    pub async fn check(&self, key: &str, script: &Script) -> Result<(), Failure> {
-        let mut session = self.lease(key).await;
+    /// Whether the code runs and defines `transform`.
+    pub async fn check(&self, asker: Asker<'_>, script: &Script) -> Result<(), Failure> {
+        let mut session = self.lease(asker).await;
         blocking(|| session.load(script))
     }
 }
@@ -126,9 +145,9 @@ impl Shared {
     fn hand_out(self: &Arc<Self>) {
         loop {
             let next = self.lock().next(&self.options);
-            let Some((key, sender)) = next else { return };
+            let Some((key, Waiting { environment, turn })) = next else { return };
             // A permit whose receiver is gone is dropped here, and handed out again.
-            let _ = sender.send(Permit { shared: Arc::clone(self), key });
+            let _ = turn.send(Permit { shared: Arc::clone(self), environment, key });
         }
     }
 }
@@ -144,16 +163,16 @@ impl State {
         self.keys.entry(key.to_owned()).or_default().busy += 1;
     }
 
-    fn wait(&mut self, key: &str, sender: oneshot::Sender<Permit>) {
-        let waiting = &mut self.keys.entry(key.to_owned()).or_default().waiting;
-        waiting.push_back(sender);
-        if waiting.len() == 1 {
+    fn wait(&mut self, key: &str, waiting: Waiting) {
+        let queue = &mut self.keys.entry(key.to_owned()).or_default().waiting;
+        queue.push_back(waiting);
+        if queue.len() == 1 {
             self.turns.push_back(key.to_owned());
         }
     }
 
     /// Whose turn it is, if there is a worker for it; that key has begun.
-    fn next(&mut self, options: &Options) -> Option<(String, oneshot::Sender<Permit>)> {
+    fn next(&mut self, options: &Options) -> Option<(String, Waiting)> {
         for _ in 0..self.turns.len() {
             let name = self.turns.pop_front()?;
             if !self.may_begin(&name, options) {
@@ -161,14 +180,14 @@ impl State {
                 continue;
             }
             let key = self.keys.get_mut(&name)?;
-            let sender = std::iter::from_fn(|| key.waiting.pop_front()).find(|sender| !sender.is_closed());
+            let next = std::iter::from_fn(|| key.waiting.pop_front()).find(|waiting| !waiting.turn.is_closed());
             if !key.waiting.is_empty() {
                 self.turns.push_back(name.clone());
             }
-            match sender {
-                Some(sender) => {
+            match next {
+                Some(waiting) => {
                     self.begin(&name);
-                    return Some((name, sender));
+                    return Some((name, waiting));
                 }
                 None => self.forget(&name),
             }
@@ -184,6 +203,18 @@ impl State {
         self.forget(key);
     }
 
+    /// Takes the worker of an environment that was used last.
+    fn take_idle(&mut self, environment: &str) -> Option<Process> {
+        let place = self.idle.iter().rposition(|process| process.environment() == environment)?;
+        Some(self.idle.remove(place))
+    }
+
+    /// Takes the worker that was idle longest, if there is no room for one more beside it.
+    fn take_surplus(&mut self, options: &Options) -> Option<Process> {
+        let is_full = self.idle.len() + self.busy > options.processes.max(1);
+        (is_full && !self.idle.is_empty()).then(|| self.idle.remove(0))
+    }
+
     /// Keys that neither work nor wait take up nothing.
     fn forget(&mut self, key: &str) {
         if self.keys.get(key).is_some_and(|key| key.busy == 0 && key.waiting.is_empty()) {
@@ -197,13 +228,18 @@ impl Permit {
         &self.shared.options
     }
 
-    /// The worker that was used last, or a new one.
+    /// Takes the worker of the asker's environment that was used last, or starts one.
     pub fn process(&self) -> std::io::Result<Process> {
-        let idle = self.shared.lock().idle.pop();
-        match idle {
-            Some(process) => Ok(process),
-            None => Process::start(&self.shared.options.program, self.shared.options.limits),
+        let options = &self.shared.options;
+        let mut state = self.shared.lock();
+        if let Some(process) = state.take_idle(&self.environment) {
+            return Ok(process);
         }
+        let surplus = state.take_surplus(options);
+        drop(state);
+        // To end it takes a while.
+        drop(surplus);
+        Process::start(&options.program, options.limits, &self.environment)
     }
 
     /// A worker that is of use to the next.
@@ -231,6 +267,10 @@ mod tests {
         Pool::new(Options { program: PathBuf::from("/nowhere"), limits: Limits::default(), processes })
     }
 
+    fn asker(key: &str) -> Asker<'_> {
+        Asker { environment: "env", key }
+    }
+
     /// Whether a lease is given at once.
     macro_rules! ready {
         ($lease:expr) => {
@@ -244,10 +284,10 @@ mod tests {
     #[test]
     fn one_key_has_half_of_the_workers_at_most() {
         let pool = pool(4);
-        let mut greedy: Vec<_> = (0..10).map(|_| Box::pin(pool.lease("greedy"))).collect();
+        let mut greedy: Vec<_> = (0..10).map(|_| Box::pin(pool.lease(asker("greedy")))).collect();
         let mut held: Vec<_> = greedy.iter_mut().filter_map(|lease| ready!(lease)).collect();
         assert_eq!(held.len(), 2);
-        let mut other = pin!(pool.lease("other"));
+        let mut other = pin!(pool.lease(asker("other")));
         let other = ready!(other).expect("the others do not wait");
         drop(other);
         held.pop();
@@ -258,11 +298,11 @@ mod tests {
     #[test]
     fn keys_take_turns() {
         let pool = pool(1);
-        let mut first = pin!(pool.lease("a"));
+        let mut first = pin!(pool.lease(asker("a")));
         let first = ready!(first).unwrap();
-        let mut many: Vec<_> = (0..3).map(|_| Box::pin(pool.lease("a"))).collect();
+        let mut many: Vec<_> = (0..3).map(|_| Box::pin(pool.lease(asker("a")))).collect();
         assert!(many.iter_mut().all(|lease| ready!(lease).is_none()));
-        let mut other = Box::pin(pool.lease("b"));
+        let mut other = Box::pin(pool.lease(asker("b")));
         assert!(ready!(other).is_none());
         drop(first);
         let second = ready!(many[0]).expect("the first in the queue");
@@ -274,11 +314,11 @@ mod tests {
     #[test]
     fn who_gives_up_waiting_holds_up_nobody() {
         let pool = pool(1);
-        let mut first = pin!(pool.lease("a"));
+        let mut first = pin!(pool.lease(asker("a")));
         let first = ready!(first).unwrap();
-        let mut impatient: Vec<_> = (0..100).map(|_| Box::pin(pool.lease("a"))).collect();
+        let mut impatient: Vec<_> = (0..100).map(|_| Box::pin(pool.lease(asker("a")))).collect();
         assert!(impatient.iter_mut().all(|lease| ready!(lease).is_none()));
-        let mut patient = Box::pin(pool.lease("b"));
+        let mut patient = Box::pin(pool.lease(asker("b")));
         assert!(ready!(patient).is_none());
         drop(impatient);
         drop(first);
@@ -289,7 +329,7 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_started_is_nobodys_code() {
         let pool = pool(1);
-        let mut lease = pin!(pool.lease("a"));
+        let mut lease = pin!(pool.lease(asker("a")));
         let failed = ready!(lease).unwrap().call(&Script::new("const transform = () => 1"), "1", "{}").output;
         assert_eq!(failed.unwrap_err().kind, crate::failure::Kind::Unavailable);
     }

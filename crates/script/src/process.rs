@@ -50,6 +50,8 @@ pub(crate) struct Process {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
+    /// The only one whose code it runs.
+    environment: String,
     known: HashSet<[u8; 32]>,
     /// Time on a core that it had had by its last answer.
     used: Duration,
@@ -67,16 +69,14 @@ pub(crate) enum Broken {
 }
 
 impl Process {
-    /// Starts `program` as a worker: without environment, files, or a place among the service's own processes.
-    pub fn start(program: &Path, limits: Limits) -> io::Result<Self> {
-        let mut command = Command::new(program);
-        command.arg(worker::COMMAND).args(worker::arguments(limits)).env_clear().current_dir("/").process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
+    /// Starts `program` as a worker for an environment of flows.
+    pub fn start(program: &Path, limits: Limits, environment: &str) -> io::Result<Self> {
+        let mut child = command(program, limits).stdin(Stdio::piped()).spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the worker has no pipes"));
         };
-        let process = Self { child, input, output, known: HashSet::new(), used: Duration::ZERO };
+        let environment = environment.to_owned();
+        let process = Self { child, input, output, environment, known: HashSet::new(), used: Duration::ZERO };
         ioctl_fionbio(&process.input, true)?;
         ioctl_fionbio(&process.output, true)?;
         Ok(process)
@@ -85,6 +85,11 @@ impl Process {
     /// The process's id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The environment whose code it runs.
+    pub fn environment(&self) -> &str {
+        &self.environment
     }
 
     /// Runs a script, or only loads it, on at most `allowed` on a core and `wall` in all. It is not waited for as long as that
@@ -201,6 +206,30 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Tells whether this system confines workers. Starts one that tries, and waits some milliseconds.
+///
+/// # Errors
+///
+/// The first reason why a part of the confinement does not hold.
+pub fn probe(program: &Path) -> Result<(), String> {
+    let mut command = command(program, Limits::default());
+    let ended = command.arg(worker::PROBE).stdin(Stdio::null()).output();
+    let ended = ended.map_err(|error| format!("no process can be started for them: {error}"))?;
+    match String::from_utf8_lossy(&ended.stdout) {
+        told if !told.is_empty() => Err(told.into_owned()),
+        _ if !ended.status.success() => Err(format!("the process that runs them ended: {}", ended.status)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the command of a worker, which has no environment and no part in the service's group.
+fn command(program: &Path, limits: Limits) -> Command {
+    let mut command = Command::new(program);
+    command.arg(worker::COMMAND).args(worker::arguments(limits)).env_clear().current_dir("/").process_group(0);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    command
 }
 
 /// How long a process has been on a core, in the hundredths of a second that Linux counts; `None` elsewhere.

@@ -1,32 +1,39 @@
 //! The worker: a process that runs adapters' code and nothing else. It reads a request, answers, and reads the next one; it ends
 //! with its input.
 //!
-//! It has no environment, no files and no way to open any. Its own limits hold when nobody watches: loops stop at their time,
-//! and the kernel ends a process whose built-in functions do not.
+//! It has no environment, and gives up the rest before it reads the first request (`confinement`). Its
+//! own limits hold when nobody watches: loops stop at their time, and the kernel ends a process whose
+//! built-in functions do not.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rustix::param::page_size;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+pub use crate::confinement::confine;
 use crate::limits::Limits;
 use crate::sandbox::{Sandbox, clock};
 use crate::wire::{Answer, LARGEST, Outcome, Request};
 
 /// The command of the binary that is a worker.
 pub const COMMAND: &str = "adapter-worker";
-/// Memory of the process beside what the engine counts, and for frames.
-const BESIDE: u64 = 768 << 20;
+/// The argument after the limits of a worker that only says whether the system confines it.
+pub(crate) const PROBE: &str = "probe";
 
-/// Serves standard input and output until they end. The arguments are those of `arguments`.
+/// Serves standard input and output until they end. The arguments are those of `arguments`, and then
+/// maybe [`PROBE`].
 pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
-    let numbers: Vec<u64> = arguments.filter_map(|argument| argument.parse().ok()).collect();
+    let arguments: Vec<String> = arguments.collect();
+    let numbers: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let [memory, cpu] = numbers[..] else { return ExitCode::from(2) };
     let limits = Limits { memory: usize::try_from(memory).unwrap_or(usize::MAX), cpu: Duration::from_millis(cpu) };
-    confine(limits);
+    // Where the system refuses a part, the other bounds hold all the same. A probe has told.
+    let confined = confine(limits);
+    if arguments.last().is_some_and(|last| last == PROBE) {
+        return told(confined);
+    }
     match serve(limits, &mut io::stdin().lock(), &mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -38,28 +45,10 @@ pub(crate) fn arguments(limits: Limits) -> [String; 2] {
     [limits.memory.to_string(), limits.cpu.as_millis().to_string()]
 }
 
-/// Gives up what the worker does not need. What the system refuses to take is kept: the other bounds hold all the same.
-/// Its turn on a core is not given up: code that loops would have its time so late that it were told as starved.
-fn confine(limits: Limits) {
-    // An allocator may have set aside a lot of what it never uses.
-    let memory = (limits.memory as u64).saturating_mul(2).saturating_add(BESIDE).saturating_add(set_aside());
-    let bounds = [
-        (Resource::Nofile, 3),
-        (Resource::Fsize, 0),
-        (Resource::Core, 0),
-        (Resource::Nproc, 0),
-        (Resource::Data, memory),
-    ];
-    for (resource, bound) in bounds {
-        let _ = setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) });
-    }
-}
-
-/// Bytes of data that the process has asked the kernel for, as far as that is told.
-fn set_aside() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|pages| pages.split_ascii_whitespace().nth(5)?.parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(page_size() as u64)
+/// Writes why a part of the confinement was refused to standard output.
+fn told(confined: Result<(), String>) -> ExitCode {
+    let told = confined.map_or_else(|refused| io::stdout().write_all(refused.as_bytes()), Ok);
+    told.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
 fn serve(limits: Limits, input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kanat_script::{Kind, Limits, Options, Pool, Script, Session};
+use kanat_script::{Asker, Kind, Limits, Options, Pool, Script, Session};
 
 /// A second more than the code may take, as promised.
 const SLACK: Duration = Duration::from_secs(1);
@@ -10,6 +10,10 @@ const SLACK: Duration = Duration::from_secs(1);
 fn pool() -> Pool {
     let limits = Limits { cpu: Duration::from_millis(300), ..Limits::default() };
     Pool::new(Options { program: env!("CARGO_BIN_EXE_script-worker").into(), limits, processes: 4 })
+}
+
+fn asker(key: &str) -> Asker<'_> {
+    Asker { environment: "env", key }
 }
 
 fn one(session: &mut Session) {
@@ -22,7 +26,7 @@ async fn a_worker_serves_many_scripts_and_knows_those_it_has_forgotten() {
     let pool = pool();
     let call = async |number: u32| {
         let script = Script::new(format!("const transform = (input, context) => [input, context.x, {number}]"));
-        let mut session = pool.lease("flow").await;
+        let mut session = pool.lease(asker("flow")).await;
         let called = session.call(&script, "7", r#"{"x":"y"}"#);
         assert_eq!(called.output, Ok(Some(format!("[7,\"y\",{number}]"))));
         session.process_id()
@@ -38,11 +42,11 @@ async fn a_worker_serves_many_scripts_and_knows_those_it_has_forgotten() {
 #[tokio::test]
 async fn code_is_checked() {
     let pool = pool();
-    assert_eq!(pool.check("a", &Script::new("function transform() { return 1 }")).await, Ok(()));
-    let failure = pool.check("a", &Script::new("function transform() {\n  retur 1\n}")).await.unwrap_err();
+    assert_eq!(pool.check(asker("a"), &Script::new("function transform() { return 1 }")).await, Ok(()));
+    let failure = pool.check(asker("a"), &Script::new("function transform() {\n  retur 1\n}")).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Code);
     assert_eq!(failure.position.map(|position| position.line), Some(2));
-    let failure = pool.check("a", &Script::new("while (true);\nfunction transform() {}")).await.unwrap_err();
+    let failure = pool.check(asker("a"), &Script::new("while (true);\nfunction transform() {}")).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Time);
 }
 
@@ -55,13 +59,13 @@ async fn built_in_functions_that_do_not_stop_end_with_their_worker() {
         "new Array(4e9).indexOf(1)",
     ] {
         let script = Script::new(format!("function transform() {{ for (;;) {{ try {{ {body} }} catch (e) {{}} }} }}"));
-        let mut session = pool.lease("hostile").await;
+        let mut session = pool.lease(asker("hostile")).await;
         let begun = Instant::now();
         let failure = session.call(&script, "{}", "{}").output.unwrap_err();
         assert!(begun.elapsed() < Duration::from_millis(300) + SLACK, "{body}: {:?}", begun.elapsed());
         assert!(matches!(failure.kind, Kind::Time | Kind::Memory | Kind::Unavailable), "{body}: {failure}");
         drop(session);
-        one(&mut pool.lease("hostile").await);
+        one(&mut pool.lease(asker("hostile")).await);
     }
 }
 
@@ -70,7 +74,7 @@ async fn the_calls_of_a_session_share_its_time() {
     let pool = pool();
     let script =
         Script::new("function transform() { const end = Date.now() + 100; while (Date.now() < end); return 1 }");
-    let mut session = pool.lease("flow").await;
+    let mut session = pool.lease(asker("flow")).await;
     let calls = (0..100).map(|_| session.call(&script, "{}", "{}").output).take_while(Result::is_ok).count();
     assert!(calls < 20, "{calls} calls of a tenth of a second in three tenths");
 }
@@ -78,7 +82,7 @@ async fn the_calls_of_a_session_share_its_time() {
 #[tokio::test]
 async fn a_killed_worker_is_replaced() {
     let pool = pool();
-    let mut session = pool.lease("flow").await;
+    let mut session = pool.lease(asker("flow")).await;
     one(&mut session);
     let id = session.process_id().unwrap();
     let killed = std::process::Command::new("kill").args(["-9", &id.to_string()]).status().unwrap();
@@ -90,7 +94,7 @@ async fn a_killed_worker_is_replaced() {
 #[tokio::test]
 async fn a_worker_has_no_environment_and_no_files_but_its_pipes() {
     let pool = pool();
-    let mut session = pool.lease("flow").await;
+    let mut session = pool.lease(asker("flow")).await;
     one(&mut session);
     let folder = std::path::PathBuf::from(format!("/proc/{}", session.process_id().unwrap()));
     if !folder.exists() {
@@ -111,7 +115,7 @@ async fn a_worker_has_no_environment_and_no_files_but_its_pipes() {
     assert_eq!(std::fs::read_link(folder.join("cwd")).unwrap(), std::path::Path::new("/"));
     let limits = std::fs::read_to_string(folder.join("limits")).unwrap();
     let of = |name: &str| limits.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-    assert!(of("Max open files").contains(" 3 "), "{limits}");
+    assert!(of("Max open files").contains(" 0 "), "{limits}");
     assert!(of("Max file size").contains(" 0 "), "{limits}");
     assert!(
         !of("Max cpu time").contains("unlimited  unlimited")
@@ -123,7 +127,7 @@ async fn a_worker_has_no_environment_and_no_files_but_its_pipes() {
 #[tokio::test]
 async fn a_worker_ends_with_the_service() {
     let pool = pool();
-    let mut session = pool.lease("flow").await;
+    let mut session = pool.lease(asker("flow")).await;
     one(&mut session);
     let folder = std::path::PathBuf::from(format!("/proc/{}", session.process_id().unwrap()));
     drop(session);
@@ -135,7 +139,10 @@ async fn a_worker_ends_with_the_service() {
 async fn large_documents_pass() {
     let pool = pool();
     let text = "x".repeat(4 << 20);
-    let called =
-        pool.lease("flow").await.call(&Script::new("const transform = (input) => input"), &format!("\"{text}\""), "{}");
+    let called = pool.lease(asker("flow")).await.call(
+        &Script::new("const transform = (input) => input"),
+        &format!("\"{text}\""),
+        "{}",
+    );
     assert_eq!(called.output.unwrap().map(|output| output.len()), Some(text.len() + 2));
 }

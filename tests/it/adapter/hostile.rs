@@ -124,6 +124,28 @@ function transform(input) {
 }
 
 #[tokio::test]
+async fn a_worker_runs_code_of_one_environment_alone() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let mut urls = Vec::new();
+    for environment in ["development", "production"] {
+        let api = app.api.with_header("x-environment", environment);
+        api.http_instance("erp", &target.url()).await;
+        adapter(&api, "same", "transform", "const transform = (input) => input").await;
+        let yaml = "flow: same\nversion: 1\nsource: {trigger: webhook}\nadapter: same\ntarget: {connector: erp, endpoint: /in}\n";
+        urls.push((api.clone(), api.deployed(yaml).await.1));
+    }
+    // Those that checked the code are the control plane's.
+    let others = workers(app.pid());
+    let mut found = Vec::new();
+    for (api, url) in urls.iter().cycle().take(4) {
+        let id = api.webhook(url, &json!({})).await;
+        api.message_becomes(&id, "delivered").await;
+        found.push(workers(app.pid()).into_iter().filter(|worker| !others.contains(worker)).count());
+    }
+    assert_eq!(found, [1, 2, 2, 2], "one for each environment, and they stay");
+}
+
+#[tokio::test]
 async fn a_killed_worker_is_replaced_and_no_message_notices() {
     let (app, target) = (TestApp::start().await, FakeTarget::start().await);
     app.api.http_instance("erp", &target.url()).await;

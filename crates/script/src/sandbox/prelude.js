@@ -22,7 +22,7 @@
   for (const made of [function () {}, function* () {}, async function () {}, async function* () {}]) {
     delete Object.getPrototypeOf(made).constructor;
   }
-  // State of the engine, which no freezing reaches; and what hands out the functions of a stack, ours among them.
+  // State of the engine, which no freezing reaches; and a way to the functions of a stack, also to ours.
   delete Error.prepareStackTrace;
   delete Error.stackTraceLimit;
   const raw = JSON.rawJSON;

@@ -31,7 +31,7 @@ struct Run<'r> {
     program: &'r Program,
     samples: &'r Samples,
     sample: &'r Checked,
-    calls: kanat_script::Caller,
+    calls: kanat_script::Caller<'r>,
     mask: Mask,
     trace: Trace,
     now: Timestamp,
@@ -70,7 +70,7 @@ pub(super) async fn run(
     trace.push(Record { at: now, ..Record::new("received", "test", "ok", 0) });
     let context = context(program, sample, now);
     let mut run = Run {
-        calls: kanat_script::Caller::new(&app.adapters, adapter::key(caller), context),
+        calls: kanat_script::Caller::new(&app.adapters, adapter::asker(caller), context),
         payload: Bytes::copy_from_slice(sample.payload.as_bytes()),
         steps: "{}".to_owned(),
         not_known: BTreeSet::new(),
