@@ -67,3 +67,12 @@ fn a_kernel_that_does_not_confine_adapters_is_warned_of_once() {
     assert!(refused.contains("system calls cannot be filtered"), "{refused}");
     assert_eq!(log(false).matches(WARNING).count(), 0);
 }
+
+#[tokio::test]
+async fn code_in_c_is_built_with_guards_of_stack_and_buffers() {
+    let symbols = Command::new("readelf").args(["--wide", "--dyn-syms"]).arg(app::binary()).output().await;
+    let symbols = String::from_utf8(symbols.expect("readelf comes with the linker").stdout).unwrap();
+    for guard in ["__stack_chk_fail", "__snprintf_chk"] {
+        assert!(symbols.contains(guard), "{guard}: {symbols}");
+    }
+}

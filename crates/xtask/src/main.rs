@@ -4,8 +4,10 @@ mod bench;
 mod catalog;
 mod command;
 mod deny;
+mod dist;
 mod full;
 mod lint;
+mod sbom;
 mod soak;
 mod test;
 mod tidy;
@@ -23,6 +25,8 @@ usage: cargo xtask <task>
   soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with --seed S; print a table of
                      what was acked, lost, given up, sent twice or out of order, and of how long recovery took
   full               everything that takes too long for every change; prints one table
+  dist               build the binary for packages: optimised, stripped, without paths of this machine, and looked at
+  sbom               write what the binary is made of, as CycloneDX, into target/sbom
   catalog check FILE...  read data files of the connector catalog and tell what is wrong with them
   bench [OPTION...]  measure the dist binary beside bare servers, and write docs/benchmarks.md (--only p1,p7 chooses,
                      --quick only sees that it runs, --help lists the options)
@@ -43,6 +47,8 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "soak" => soak::run(rest),
         "full" => full::run(rest),
+        "dist" => dist::run(rest),
+        "sbom" => sbom::run(rest),
         "catalog" => catalog::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
