@@ -1,12 +1,13 @@
-//! What `docs/guarantees.md` calls a test is one: a name in backticks after a path is a function of that file.
+//! What the pages of promises and of threats call a test is one: a name in backticks after a path is a
+//! function of that file.
 
 use super::Findings;
 use crate::workspace::SourceFile;
 
-const PAGE: &str = "docs/guarantees.md";
+const PAGES: [&str; 2] = ["docs/guarantees.md", "docs/security.md"];
 
 pub fn check(pages: &[SourceFile], sources: &[SourceFile], findings: &mut Findings) {
-    for page in pages.iter().filter(|page| page.path == PAGE) {
+    for page in pages.iter().filter(|page| PAGES.contains(&page.path.as_str())) {
         for (index, line) in page.text.lines().enumerate() {
             for (path, test) in tests(line) {
                 let source = sources.iter().find(|source| source.path == path);
@@ -45,8 +46,10 @@ mod tests {
     #[test]
     fn refuses_a_test_that_is_not_in_its_file() {
         let line = "| a `Retry-After` | `tests/it/a.rs` `is_there` `is_not_there` |";
-        let mut findings = Findings::default();
-        check(&[file(PAGE, line)], &[file("tests/it/a.rs", "async fn is_there() {}")], &mut findings);
-        assert_eq!(findings.errors, ["docs/guarantees.md:1: tests/it/a.rs has no test is_not_there"]);
+        for page in PAGES {
+            let mut findings = Findings::default();
+            check(&[file(page, line)], &[file("tests/it/a.rs", "async fn is_there() {}")], &mut findings);
+            assert_eq!(findings.errors, [format!("{page}:1: tests/it/a.rs has no test is_not_there")]);
+        }
     }
 }
