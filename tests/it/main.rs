@@ -13,6 +13,7 @@ mod clients;
 mod connector;
 mod conventions;
 mod docs;
+mod egress;
 mod endpoints;
 mod environment;
 mod examples;

@@ -37,7 +37,7 @@ async fn start() -> (TestApp, String) {
 }
 
 /// The address of the metrics, as the log tells it.
-fn address(log: &str) -> String {
+pub fn address(log: &str) -> String {
     let line = log.lines().rfind(|line| line.contains("metrics are served")).expect("the address is logged");
     let line: Value = serde_json::from_str(line).unwrap();
     line["url"].as_str().unwrap().to_owned()

@@ -306,6 +306,8 @@ fn spawn(start: &Start) -> Result<(Child, FirstLine)> {
     let mut child = Command::new(binary())
         .args([start.command, "--listen", &start.listen, "--data-dir"])
         .arg(&start.data_dir)
+        // The targets of tests are on this machine.
+        .env("KANAT_EGRESS", "local")
         .envs(start.environment.iter().cloned())
         .current_dir(start.log.parent().context("a log lies in a folder")?)
         .stdin(Stdio::null())

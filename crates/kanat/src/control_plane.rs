@@ -12,12 +12,13 @@ use anyhow::{Context, Result};
 use kanat_control_plane::{ControlPlane, PublicUrl};
 use kanat_message_log::MessageLog;
 use kanat_model::Secret;
-use kanat_net::{outbound, server};
+use kanat_net::server;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::monitoring::{self, Monitoring};
 use crate::output;
+use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::page::Page;
 use crate::process::waiting::Doors;
@@ -67,8 +68,10 @@ impl Control {
         let url = listener::url(listener.local_addr()?, &bounds);
 
         let sealer = database::sealer(&process)?;
-        let outbound = outbound::Client::new(Arc::new(process.egress(None)), &outbound::Options::default())
-            .context("cannot set up outbound calls")?;
+        let local_targets = process.egress.unwrap_or_default();
+        let listeners = [&listener].into_iter().chain(&metrics_listener);
+        let outbound = egress::client(&process, local_targets, listeners, control.public_url.as_deref())?;
+        egress::announce(local_targets, Reach::Others);
         let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
         let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
         let log = database::log(&process, &folder, &doors).await?;

@@ -11,7 +11,7 @@ use kanat_data_plane::DataPlane;
 use kanat_data_plane::plans::Remote;
 use kanat_message_log::MessageLog;
 use kanat_model::Secret;
-use kanat_net::{outbound, server};
+use kanat_net::server;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::exit::failure;
 use crate::monitoring::{self, Monitoring};
 use crate::output;
+use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::waiting::Doors;
 use crate::process::{self, Process, Stop, database, identity, listener};
@@ -67,8 +68,10 @@ impl Node {
         let address = listener.local_addr()?;
         let url = listener::url(address, &bounds);
 
-        let outbound = outbound::Client::new(Arc::new(process.egress(None)), &outbound::Options::default())
-            .context("cannot set up outbound calls")?;
+        let local_targets = process.egress.unwrap_or_default();
+        let listeners = [&listener].into_iter().chain(&metrics_listener);
+        let outbound = egress::client(process, local_targets, listeners, None)?;
+        egress::announce(local_targets, Reach::Others);
         let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
         let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
         let log = database::log(process, &folder, &doors).await?;

@@ -4,6 +4,7 @@
 pub mod clock;
 mod confinement;
 pub mod database;
+pub mod egress;
 pub mod folder;
 pub mod identity;
 pub mod listener;

@@ -1,14 +1,31 @@
 //! The egress guard: which addresses a call that users direct may reach.
 
+mod own;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
+use url::Url;
 
-/// What may be reached: every public address, and what is allowed by name.
+pub use own::OwnListeners;
+
+/// Services of clouds that hand credentials to whoever asks from inside: AWS, Azure, Google Cloud and others by the first,
+/// AWS and Google Cloud by IPv6, Azure's agent, and Alibaba Cloud.
+const METADATA: [IpAddr; 5] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+];
+
+/// What may be reached: every public address, and what is allowed by name. Metadata services and the listeners of this
+/// process are out of reach whatever is allowed.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     allow: Vec<IpNet>,
     loopback_and_private: LocalTargets,
+    own: OwnListeners,
 }
 
 /// Whether loopback and private addresses may be reached.
@@ -16,31 +33,59 @@ pub struct Policy {
 pub enum LocalTargets {
     #[default]
     Refused,
-    /// For a service that only its own machine can reach.
     Allowed,
 }
 
 /// An address that the guard does not let through.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the egress guard refuses {address}: it is {reason}; KANAT_EGRESS_ALLOW can allow it")]
-pub struct Refused {
-    pub address: IpAddr,
-    pub reason: &'static str,
+pub enum Refused {
+    #[error("the egress guard refuses {address}: it is {reason}; KANAT_EGRESS_ALLOW can allow it")]
+    Special { address: IpAddr, reason: &'static str },
+    #[error("the egress guard refuses {0}: it is a cloud's metadata service, which no setting allows")]
+    Metadata(IpAddr),
+    #[error("the egress guard refuses {0}: this service listens there, and is called by its public URL alone")]
+    OwnListener(IpAddr),
 }
 
 impl Policy {
-    /// `allow` lists networks that may be reached whatever they are.
+    /// `allow` lists networks that may be reached whatever they are, but for metadata services.
     pub fn new(allow: Vec<IpNet>, loopback_and_private: LocalTargets) -> Self {
-        Self { allow, loopback_and_private }
+        Self { allow, loopback_and_private, own: OwnListeners::default() }
     }
 
-    /// Errors when `address` is in a special range and not allowed.
+    /// Returns the policy of a process that listens itself.
+    #[must_use]
+    pub fn with_own_listeners(self, own: OwnListeners) -> Self {
+        Self { own, ..self }
+    }
+
+    /// Returns whether calls to `url` must not end at this machine, where this process listens on its port.
+    pub fn concerns_own_listeners(&self, url: &Url) -> bool {
+        self.own.are_called_by(url)
+    }
+
+    /// Checks an address, whatever the port.
+    ///
+    /// # Errors
+    /// Fails when `address` is in a special range and not allowed.
     pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
         let effective = embedded(address);
+        if METADATA.contains(&effective) {
+            return Err(Refused::Metadata(address));
+        }
         let Some(class) = classify(effective) else { return Ok(()) };
         let allowed = self.allow.iter().any(|net| net.contains(&address) || net.contains(&effective));
         let local = class.local && self.loopback_and_private == LocalTargets::Allowed;
-        if allowed || local { Ok(()) } else { Err(Refused { address, reason: class.reason }) }
+        if allowed || local { Ok(()) } else { Err(Refused::Special { address, reason: class.reason }) }
+    }
+
+    /// Checks the address of a call that concerns the listeners of this process.
+    ///
+    /// # Errors
+    /// Fails as `check` does, and when `address` is one of this machine.
+    pub fn check_apart_from_own_listeners(&self, address: IpAddr) -> Result<(), Refused> {
+        self.check(address)?;
+        if own::is_of_this_machine(embedded(address)) { Err(Refused::OwnListener(address)) } else { Ok(()) }
     }
 }
 
@@ -57,21 +102,21 @@ const fn local(reason: &'static str) -> Option<Class> {
     Some(Class { reason, local: true })
 }
 
-/// The address that packets end up at: IPv4 inside IPv6 (mapped, compatible, NAT64, 6to4) is taken out.
+/// The address that packets end up at: IPv4 inside IPv6 (mapped, translated, compatible, NAT64, 6to4, Teredo) is taken out.
 fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
-    let s = v6.segments();
-    let low = |hi: u16, lo: u16| {
+    let v4 = |hi: u16, lo: u16| {
         let [a, b] = hi.to_be_bytes();
         let [c, d] = lo.to_be_bytes();
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
-    match s {
-        [0, 0, 0, 0, 0, 0xffff, hi, lo] => low(hi, lo),
-        [0, 0, 0, 0, 0, 0, hi, lo] if (hi, lo) != (0, 0) && (hi, lo) != (0, 1) => low(hi, lo),
-        [0x64, 0xff9b, 0, 0, 0, 0, hi, lo] => low(hi, lo),
-        [0x64, 0xff9b, 1, _, _, _, hi, lo] => low(hi, lo),
-        [0x2002, hi, lo, ..] => low(hi, lo),
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0xffff, hi, lo] | [0, 0, 0, 0, 0xffff, 0, hi, lo] => v4(hi, lo),
+        [0, 0, 0, 0, 0, 0, hi, lo] if (hi, lo) != (0, 0) && (hi, lo) != (0, 1) => v4(hi, lo),
+        // Local translators may read other bits of 64:ff9b:1::/48 as the address, where those are not zero.
+        [0x64, 0xff9b, 0 | 1, 0, 0, 0, hi, lo] => v4(hi, lo),
+        [0x2002, hi, lo, ..] => v4(hi, lo),
+        [0x2001, 0, .., hi, lo] => v4(!hi, !lo),
         _ => address,
     }
 }
@@ -114,10 +159,9 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
         a if a & 0xffc0 == 0xfe80 => special("a link-local address"),
         a if a & 0xffc0 == 0xfec0 => special("a site-local address"),
         a if a & 0xff00 == 0xff00 => special("a multicast address"),
+        a if a & 0xe000 != 0x2000 => special("no public address"),
         0x2001 if s[1] < 0x0200 || s[1] == 0x0db8 => special("a reserved address"),
-        0x0100 if s[1..4] == [0, 0, 0] => special("a discard address"),
         0x3fff if s[1] < 0x1000 => special("a reserved address"),
-        0x5f00 => special("a reserved address"),
         _ => None,
     }
 }
@@ -159,6 +203,15 @@ mod tests {
             "2002:7f00:1::",
             "2001:db8::1",
             "::7f00:1",
+            "::ffff:0:7f00:1",
+            "64:ff9b:1:7f00:0:100:808:808",
+            "2001:0:808:808:0:0:80ff:fffe",
+            "1000::1",
+            "4000::1",
+            "e000::1",
+            "0:0:0:1::1",
+            "100::1",
+            "5f00::1",
         ] {
             assert!(!check(&policy, address), "{address}");
         }
@@ -167,7 +220,7 @@ mod tests {
     #[test]
     fn lets_public_addresses_through() {
         let policy = Policy::default();
-        for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"] {
+        for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:0:808:808"] {
             assert!(check(&policy, address), "{address}");
         }
     }
@@ -180,6 +233,43 @@ mod tests {
         assert!(check(&policy, "::1"));
         assert!(!check(&policy, "169.254.169.254"));
         assert!(!check(&policy, "::ffff:169.254.169.254"));
+    }
+
+    #[test]
+    fn nothing_opens_metadata_services() {
+        let everything = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
+        let policy = Policy::new(everything, LocalTargets::Allowed);
+        for address in [
+            "169.254.169.254",
+            "168.63.129.16",
+            "100.100.100.200",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "::ffff:169.254.169.254",
+            "::ffff:0:a9fe:a9fe",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::a9fe:a9fe",
+            "2002:a9fe:a9fe::1",
+            "2001:0:808:808::5601:5601",
+        ] {
+            let refused = policy.check(address.parse().unwrap());
+            assert!(matches!(refused, Err(Refused::Metadata(_))), "{address}");
+        }
+        assert!(check(&policy, "169.254.169.253"));
+    }
+
+    #[test]
+    fn nothing_opens_the_listeners_of_this_process() {
+        let policy = Policy::new(vec!["127.0.0.0/8".parse().unwrap()], LocalTargets::Allowed)
+            .with_own_listeners(OwnListeners::new(vec![9090], None));
+        assert!(policy.concerns_own_listeners(&"http://localhost:9090/metrics".parse().unwrap()));
+        assert!(!policy.concerns_own_listeners(&"http://localhost:9091/".parse().unwrap()));
+        for address in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
+            let refused = policy.check_apart_from_own_listeners(address.parse().unwrap());
+            assert!(matches!(refused, Err(Refused::OwnListener(_))), "{address}: {refused:?}");
+        }
+        assert!(policy.check_apart_from_own_listeners("192.0.2.1".parse().unwrap()).is_err(), "it is reserved");
+        assert!(policy.check_apart_from_own_listeners("1.1.1.1".parse().unwrap()).is_ok());
     }
 
     #[test]

@@ -41,6 +41,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
+    /// For calls to a port that this process listens on: names resolve to addresses of other machines only.
+    elsewhere: reqwest::Client,
     policy: Arc<Policy>,
     max_response: usize,
 }
@@ -84,21 +86,11 @@ pub enum Error {
 
 impl Client {
     /// Errors when the system offers no TLS roots.
-    #[expect(clippy::disallowed_methods, reason = "the place that the ban points at")]
     pub fn new(policy: Arc<Policy>, options: &Options) -> Result<Self, Error> {
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .gzip(false)
-            .referer(false)
-            .connect_timeout(options.connect_timeout)
-            .pool_max_idle_per_host(options.idle_per_host)
-            .pool_idle_timeout(Duration::from_secs(60))
-            .tcp_nodelay(true)
-            .dns_resolver(Arc::new(GuardedResolver { policy: Arc::clone(&policy) }))
-            .build()
-            .map_err(|error| Error::Network(error.to_string()))?;
-        Ok(Self { http, policy, max_response: options.max_response })
+        let http = pool(GuardedResolver { policy: Arc::clone(&policy), check: Policy::check }, options)?;
+        let check = Policy::check_apart_from_own_listeners;
+        let elsewhere = pool(GuardedResolver { policy: Arc::clone(&policy), check }, options)?;
+        Ok(Self { http, elsewhere, policy, max_response: options.max_response })
     }
 
     /// The same pool of connections, with another bound for the answers.
@@ -153,7 +145,8 @@ impl Client {
         let mut call = reqwest::Request::new(request.method, request.url);
         *call.headers_mut() = request.headers;
         *call.body_mut() = Some(request.body.into());
-        self.http.execute(call).await.map_err(|error| match error.url() {
+        let http = if self.policy.concerns_own_listeners(call.url()) { &self.elsewhere } else { &self.http };
+        http.execute(call).await.map_err(|error| match error.url() {
             Some(url) => classify(&error, url),
             None => Error::Network(error.to_string()),
         })
@@ -199,23 +192,45 @@ impl Client {
             Some(Host::Domain(_)) => return Ok(()),
             None => return Err(Error::Network("the URL names no host".to_owned())),
         };
-        self.policy.check(address).map_err(|refused| Error::Egress(refused.to_string()))
+        let checked = if self.policy.concerns_own_listeners(url) {
+            self.policy.check_apart_from_own_listeners(address)
+        } else {
+            self.policy.check(address)
+        };
+        checked.map_err(|refused| Error::Egress(refused.to_string()))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the place that the ban points at")]
+fn pool(resolver: GuardedResolver, options: &Options) -> Result<reqwest::Client, Error> {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .gzip(false)
+        .referer(false)
+        .connect_timeout(options.connect_timeout)
+        .pool_max_idle_per_host(options.idle_per_host)
+        .pool_idle_timeout(Duration::from_secs(60))
+        .tcp_nodelay(true)
+        .dns_resolver(Arc::new(resolver))
+        .build()
+        .map_err(|error| Error::Network(error.to_string()))
 }
 
 struct GuardedResolver {
     policy: Arc<Policy>,
+    check: fn(&Policy, IpAddr) -> Result<(), Refused>,
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let policy = Arc::clone(&self.policy);
+        let (policy, check) = (Arc::clone(&self.policy), self.check);
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved::from)?;
             let mut allowed: Vec<SocketAddr> = Vec::new();
             let mut refused: Option<Refused> = None;
             for address in found {
-                match policy.check(address.ip()) {
+                match check(&policy, address.ip()) {
                     Ok(()) => allowed.push(address),
                     Err(why) => refused = Some(why),
                 }

@@ -100,7 +100,7 @@ impl Settings {
     /// The settings as a `kanat.toml` that would give them, secrets masked.
     pub fn print(&self) -> Result<String> {
         let flags = Flags {
-            process: self.process.to_flags(),
+            process: self.process.to_flags(self.process.egress.unwrap_or_default()),
             node: self.node.to_flags(),
             control_plane: Some(self.control_planes.clone()),
             environments: Some(self.environments.clone()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use kanat_model::Secret;
-use kanat_net::egress::{self, LocalTargets};
+use kanat_net::egress::LocalTargets;
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, Database};
@@ -33,6 +33,10 @@ pub struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     pub adapters: adapters::Flags,
+    /// Whether targets may be on this machine and in private networks: `guarded` refuses them, `local` allows them
+    /// [default: guarded; local for `up` where it listens on loopback alone and has no public URL].
+    #[arg(long, env = "KANAT_EGRESS", value_name = "guarded|local")]
+    pub egress: Option<String>,
     /// Networks that targets may be in although they are private or special, separated by commas (CIDR).
     #[arg(long, env = "KANAT_EGRESS_ALLOW", value_delimiter = ',')]
     pub egress_allow: Option<Vec<String>>,
@@ -83,6 +87,8 @@ pub struct Settings {
     pub database: Database,
     pub pools: pools::Settings,
     pub adapters: adapters::Settings,
+    /// None where the default holds.
+    pub egress: Option<LocalTargets>,
     pub egress_allow: Vec<IpNet>,
     pub trusted_proxies: Vec<IpNet>,
     pub metrics_listen: Option<SocketAddr>,
@@ -102,7 +108,8 @@ pub struct TlsFiles {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; listen, data_dir, database_url, egress_allow, trusted_proxies, metrics_listen, otlp_endpoint, tls_cert, tls_key,
+        or!(self, file; listen, data_dir, database_url, egress, egress_allow, trusted_proxies, metrics_listen, otlp_endpoint,
+            tls_cert, tls_key,
             drain_seconds, drain_grace, master_key, log);
         self.pools = self.pools.or(file.pools);
         self.adapters = self.adapters.or(file.adapters);
@@ -125,6 +132,7 @@ impl Flags {
                 .unwrap_or(Database::Files),
             pools: self.pools.check(problems),
             adapters: self.adapters.check(problems),
+            egress: problems.take("egress", self.egress.as_deref().map(value::egress).transpose()),
             egress_allow: problems.take("egress_allow", value::networks(&self.egress_allow.unwrap_or_default())),
             trusted_proxies: problems
                 .take("trusted_proxies", value::networks(&self.trusted_proxies.unwrap_or_default())),
@@ -142,21 +150,15 @@ impl Flags {
 }
 
 impl Settings {
-    /// Only a service that its own machine alone can reach may call what is private to that machine and its network.
-    pub fn egress(&self, other_listener: Option<SocketAddr>) -> egress::Policy {
-        let only_here = self.listen.ip().is_loopback() && other_listener.is_none_or(|other| other.ip().is_loopback());
-        let local = if only_here { LocalTargets::Allowed } else { LocalTargets::Refused };
-        egress::Policy::new(self.egress_allow.clone(), local)
-    }
-
-    /// The flags that would give these settings, secrets masked.
-    pub(super) fn to_flags(&self) -> Flags {
+    /// The flags that would give these settings, secrets masked; `local_targets` is what holds.
+    pub(super) fn to_flags(&self, local_targets: LocalTargets) -> Flags {
         Flags {
             listen: Some(self.listen.to_string()),
             data_dir: Some(self.data_dir.clone()),
             database_url: self.database.masked(),
             pools: self.pools.to_flags(),
             adapters: self.adapters.to_flags(),
+            egress: Some(value::egress_word(local_targets).to_owned()),
             egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
             trusted_proxies: Some(self.trusted_proxies.iter().map(IpNet::to_string).collect()),
             metrics_listen: self.metrics_listen.map(|address| address.to_string()),

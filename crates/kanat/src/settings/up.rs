@@ -5,10 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use kanat_model::Secret;
-use kanat_net::egress;
+use kanat_net::egress::LocalTargets;
 use serde::{Deserialize, Serialize};
 
 use super::{Given, Problems, control, environment, file, node, or, process, value};
+use crate::process::egress::Reach;
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -77,15 +78,26 @@ impl Settings {
         flags.check(Problems::default())
     }
 
-    /// What this service may call.
-    pub fn egress(&self) -> egress::Policy {
-        self.process.egress(self.data_plane_listen)
+    /// Whether calls that users direct may reach this machine and private networks. Unless it is set, they may where
+    /// nobody else reaches the service: every listener is on loopback, and no public URL leads to them.
+    pub fn local_targets(&self) -> LocalTargets {
+        self.process.egress.unwrap_or(match self.reach() {
+            Reach::ThisMachine => LocalTargets::Allowed,
+            Reach::Others => LocalTargets::Refused,
+        })
+    }
+
+    /// Returns who reaches the service.
+    pub fn reach(&self) -> Reach {
+        let listeners = [Some(self.process.listen), self.data_plane_listen, self.process.metrics_listen];
+        let only_here = listeners.into_iter().flatten().all(|listener| listener.ip().is_loopback());
+        if only_here && self.control.public_url.is_none() { Reach::ThisMachine } else { Reach::Others }
     }
 
     /// The settings as a `kanat.toml` that would give them, secrets masked.
     pub fn print(&self) -> Result<String> {
         let flags = Flags {
-            process: self.process.to_flags(),
+            process: self.process.to_flags(self.local_targets()),
             control: self.control.to_flags(),
             node: self.node.to_flags(),
             data_plane_listen: self.data_plane_listen.map(|address| address.to_string()),
@@ -145,11 +157,28 @@ mod tests {
     }
 
     #[test]
-    fn only_a_service_on_loopback_may_call_loopback() {
-        let loopback = "127.0.0.1".parse().unwrap();
-        let at = |listen: &str| flags(&format!("listen = \"{listen}\"\n")).check(Problems::default()).unwrap().egress();
-        assert!(at("127.0.0.1:0").check(loopback).is_ok());
-        assert!(at("0.0.0.0:0").check(loopback).is_err());
+    fn local_targets_are_allowed_by_default_where_nobody_else_reaches_the_service() {
+        let local = |text: &str| flags(text).check(Problems::default()).unwrap().local_targets();
+        for text in ["", "listen = \"[::1]:0\"\nmetrics_listen = \"127.0.0.1:0\"\ndata_plane_listen = \"127.0.0.1:0\"\n"] {
+            assert_eq!(local(text), LocalTargets::Allowed, "{text}");
+        }
+        for open in [
+            "listen = \"0.0.0.0:0\"\n",
+            "data_plane_listen = \"0.0.0.0:0\"\n",
+            "metrics_listen = \"0.0.0.0:0\"\n",
+            "public_url = \"https://hooks.example.com\"\n",
+            "public_url = \"http://127.0.0.1:8080\"\n",
+        ] {
+            assert_eq!(local(open), LocalTargets::Refused, "{open}");
+            assert_eq!(local(&format!("egress = \"local\"\n{open}")), LocalTargets::Allowed, "{open}");
+        }
+        assert_eq!(local("egress = \"guarded\"\n"), LocalTargets::Refused);
+    }
+
+    #[test]
+    fn egress_is_guarded_or_local() {
+        let error = flags("egress = \"off\"\n").check(Problems::default()).err().unwrap().to_string();
+        assert!(error.contains("egress: \"off\" is neither guarded nor local"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use kanat_auth::{Sealer, key};
 use kanat_database::Addresses;
 use kanat_model::Secret;
+use kanat_net::egress::LocalTargets;
 
 use super::MASK;
 
@@ -88,6 +89,23 @@ pub fn is_private(url: &str) -> bool {
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether local targets may be reached.
+pub fn egress(text: &str) -> Result<LocalTargets, String> {
+    match text {
+        "guarded" => Ok(LocalTargets::Refused),
+        "local" => Ok(LocalTargets::Allowed),
+        _ => Err(format!("{text:?} is neither guarded nor local")),
+    }
+}
+
+/// The word that `egress` reads.
+pub fn egress_word(egress: LocalTargets) -> &'static str {
+    match egress {
+        LocalTargets::Refused => "guarded",
+        LocalTargets::Allowed => "local",
+    }
 }
 
 pub fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {

@@ -11,7 +11,7 @@ use kanat_data_plane::DataPlane;
 use kanat_data_plane::plans::PlanClient;
 use kanat_message_log::MessageLog;
 use kanat_model::Secret;
-use kanat_net::{outbound, server};
+use kanat_net::server;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,7 +21,7 @@ use crate::monitoring::{self, Monitoring};
 use crate::process::folder::Folder;
 use crate::process::page::Page;
 use crate::process::waiting::Doors;
-use crate::process::{Process, database, identity, listener};
+use crate::process::{Process, database, egress, identity, listener};
 use crate::settings::up::Settings;
 
 /// Plans come over a transport in memory; a node that has none after this long has a reason that the log tells.
@@ -55,8 +55,16 @@ impl Whole {
         let data_address = data_listener.as_ref().map_or(Ok(address), TcpListener::local_addr)?;
 
         let sealer = database::sealer(process)?;
-        let outbound = outbound::Client::new(Arc::new(settings.egress()), &outbound::Options::default())
-            .context("cannot set up outbound calls")?;
+        let url = listener::url(address, &bounds);
+        let own_url = listener::url(data_address, &bounds);
+        let webhooks = format!("{own_url}{}", egress::WEBHOOKS);
+        let outbound = egress::client(
+            process,
+            settings.local_targets(),
+            [&listener].into_iter().chain(&data_listener).chain(&metrics_listener),
+            Some(settings.control.public_url.as_deref().unwrap_or(&webhooks)),
+        )?;
+        egress::announce(settings.local_targets(), settings.reach());
         let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
         let doors = data_listener.iter().chain([&listener]).map(|listener| (listener, bounds.clone()));
         let doors = Doors::new(doors.chain(metrics_door));
@@ -64,9 +72,7 @@ impl Whole {
         let store = database::store(process, &folder, &doors, log.as_ref(), settings.control.accept_empty_config);
         let store = store.await?;
 
-        let url = listener::url(address, &bounds);
         let (public_url, api_url) = (PublicUrl::default(), PublicUrl::default());
-        let own_url = listener::url(data_address, &bounds);
         if settings.control.public_url.is_none() && data_address.ip().is_unspecified() {
             tracing::warn!(
                 "there is no --public-url: webhook addresses begin with {own_url}, which only this machine can call"

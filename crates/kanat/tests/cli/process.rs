@@ -96,6 +96,32 @@ fn bad_settings_are_named_all_at_once_and_exit_with_2() {
 }
 
 #[test]
+fn what_is_shipped_and_planes_of_their_own_are_guarded_and_up_alone_on_loopback_is_not() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = TempDir::new().unwrap();
+    let holds = |arguments: &[&str]| {
+        let mut service = kanat();
+        service.args(arguments).arg("--print-config").env("KANAT_DATABASE_URL", "postgres://db/kanat");
+        let output = service.current_dir(folder.path()).output().unwrap();
+        let printed = text(&output.stdout);
+        printed.lines().find(|line| line.starts_with("egress =")).unwrap_or("").to_owned()
+    };
+    for (command, file) in [("up", "kanat"), ("control-plane", "control-plane"), ("data-plane", "data-plane")] {
+        let shipped = root.join(format!("deploy/settings/{file}.toml"));
+        assert!(std::fs::read_to_string(&shipped).unwrap().contains("egress = \"guarded\""), "{file}");
+        assert_eq!(holds(&[command, "--config", shipped.to_str().unwrap()]), "egress = \"guarded\"", "{file}");
+    }
+    let control = ["control-plane", "--listen", "127.0.0.1:0"];
+    let data = ["data-plane", "--listen", "127.0.0.1:0", "--control-plane", "http://127.0.0.1:1"];
+    for plane in [&control[..], &data[..]] {
+        assert_eq!(holds(plane), "egress = \"guarded\"");
+        assert_eq!(holds(&[plane, &["--egress", "local"]].concat()), "egress = \"local\"");
+    }
+    assert_eq!(holds(&["up"]), "egress = \"local\"");
+    assert_eq!(holds(&["up", "--public-url", "http://127.0.0.1:8080"]), "egress = \"guarded\"");
+}
+
+#[test]
 fn a_misspelt_variable_ends_the_start_and_is_told_with_all_other_faults() {
     let folder = TempDir::new().unwrap();
     for command in ["up", "control-plane", "data-plane"] {
