@@ -2,6 +2,7 @@
 
 pub mod batch_jobs;
 mod due;
+pub mod exposed_secrets;
 pub mod hourly;
 pub mod lease;
 pub mod leftovers;

@@ -10,6 +10,7 @@ mod plan;
 mod rollback;
 mod rotate_webhook_token;
 mod run;
+mod secrets;
 mod test;
 mod update;
 mod validate;

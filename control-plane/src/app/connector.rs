@@ -12,7 +12,7 @@ use std::time::Duration;
 use kanat_catalog::{Action, Entry, Instance, MASK};
 use kanat_model::id::InstanceId;
 use kanat_model::page::{Page, Paged};
-use kanat_model::{Code, Error, Timestamp, nearest, search};
+use kanat_model::{Code, Error, FieldError, Timestamp, nearest, search};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1 as plan;
 use kanat_store::connector_health::{self, ConnectorHealth};
@@ -176,8 +176,14 @@ pub async fn update(
     }
     let entry = catalog_entry(&instance.catalog_id)?;
     let stored = config(app, &instance)?;
-    let merged = update.config.map_or_else(|| stored.clone(), |config| entry.merge(&stored, &config));
+    let update = update.config.unwrap_or_default();
+    let merged = entry.merge(&stored, &update);
     let text = checked(entry, id, &instance.name, &merged)?;
+    let origins_change = entry.origins(&stored) != entry.origins(&merged);
+    if origins_change {
+        refuse_to_carry(entry.carried_secrets(&update, &merged))?;
+        oauth::forget(change.db(), &instance).await?;
+    }
     instance.config = app.sealer.seal(text.as_bytes(), &seal_context(id));
     instance.updated_at = Timestamp::now();
     connector_instance::update(change.db(), &mut instance).await?;
@@ -204,7 +210,7 @@ pub async fn delete(app: &App, caller: &Caller, id: &InstanceId, if_match: &IfMa
         return Err(Error::precondition(format!("connector instance {name:?} is used by deployed flows: {users}")));
     }
     connector_instance::delete(change.db(), &caller.environment_id, id, Timestamp::now()).await?;
-    oauth::deleted(change.db(), &instance).await?;
+    oauth::forget(change.db(), &instance).await?;
     change.remove(Kind::ConnectorInstance, id.as_str()).await?;
     change.commit(()).await
 }
@@ -248,6 +254,18 @@ async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<Seen, Error> {
 async fn existing(db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
     let found = connector_instance::get(db, &caller.environment_id, id).await?;
     found.ok_or_else(|| Error::not_found("connector instance", id.as_str()))
+}
+
+/// Refuses to send secrets to another place than they were given for: who may change an instance may not read them.
+fn refuse_to_carry(secrets: Vec<String>) -> Result<(), Error> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let detail = |field| FieldError::new(field, "is required again: it would be sent to another origin than so far");
+    Err(Error::invalid(
+        "the instance's calls would go to another origin: give its secrets again",
+        secrets.into_iter().map(detail).collect(),
+    ))
 }
 
 /// The text of a config that fits its entry. Errors name each wrong field as `config.<name>`.

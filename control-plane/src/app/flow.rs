@@ -8,6 +8,7 @@ mod fields;
 mod names;
 mod poll;
 mod run;
+mod running;
 mod samples;
 mod start;
 mod test;
@@ -15,6 +16,7 @@ mod uses;
 mod version;
 mod webhook;
 
+use kanat_flow::fields::exposed_secrets;
 use kanat_flow::graph::{self, Graph};
 use kanat_flow::{Definition, Diagnostic, Identity};
 use kanat_model::flow::Status;
@@ -33,6 +35,7 @@ pub use fields::{misnamed, shut_out};
 pub use names::EnvironmentNames;
 pub use poll::{forget_deleted_polls, polls};
 pub use run::run;
+pub use running::tell_of_exposed_secrets;
 pub use start::{Start, Started, append, prepare, start};
 pub use test::{Sample, Tested, check_json, test};
 pub use version::{get as get_version, list as list_versions};
@@ -109,6 +112,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         let made = existing(&mut tx, caller, &FlowId::from(made)).await?;
         return details(app, &mut tx, caller, made, &names).await;
     }
+    fields::refuse_exposed(&definition, &names)?;
     flow::insert(&mut tx, &flow).await?;
     caller.note_made(&mut tx, flow.id.as_str()).await?;
     let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
@@ -153,8 +157,10 @@ pub async fn update(
     if let Some(description) = update.description {
         flow.description = name::check_description("description", description)?;
     }
-    if let Some(yaml_config) = update.yaml_config {
+    let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
+    if let Some(yaml_config) = update.yaml_config.filter(|yaml_config| *yaml_config != flow.yaml_config) {
         let definition = definition::parse(&yaml_config)?;
+        fields::refuse_exposed(&definition, &names)?;
         flow.yaml_config = yaml_config;
         let deployed = flow_version::get(change.db(), id, flow.version).await?;
         flow.draft = deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config);
@@ -179,7 +185,6 @@ pub async fn update(
     if flow.version > 0 && (&flow.name, flow.status) != (&before.name, before.status) {
         deploy::publish_again(&mut change, app, &flow).await?;
     }
-    let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
     let details = details(app, change.db(), caller, flow, &names).await?;
     change.commit(details).await
 }
@@ -220,8 +225,10 @@ pub async fn validate(app: &App, caller: &Caller, yaml_config: &str) -> Result<V
         Ok(definition) => {
             let mut tx = app.store.read().await?;
             let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-            let warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
-            Ok(Validated { errors: Vec::new(), warnings })
+            let errors = exposed_secrets(&definition, &names);
+            let mut warnings = fields::warnings(app, &mut tx, caller, &definition, &names).await?;
+            warnings.retain(|warning| !errors.iter().any(|error| error.message == warning.message));
+            Ok(Validated { errors, warnings })
         }
     }
 }
@@ -261,7 +268,13 @@ async fn details(
     names: &EnvironmentNames,
 ) -> Result<Details, Error> {
     let definition = definition::parse(&flow.yaml_config)?;
-    let warnings = fields::warnings(app, db, caller, &definition, names).await?;
+    let mut warnings = fields::warnings(app, db, caller, &definition, names).await?;
+    if flow.draft
+        && let Some(running) = flow_version::get(db, &flow.id, flow.version).await?
+    {
+        let running = definition::parse(&running.yaml_config)?;
+        warnings.extend(fields::exposed_by_version(flow.version, &running, names));
+    }
     let running = deployed_plan(app, db, &flow.environment_id, &flow.id).await?;
     Ok(details_of(flow, &definition, names, warnings, running))
 }

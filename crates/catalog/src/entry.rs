@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::action::{Action, Refusals, pairs};
 use crate::auth::Auth;
-use crate::config::{self, ConfigField, ConfigFile};
+use crate::config::{self, ConfigField, ConfigFile, FieldKind};
+use crate::redact::is_secret_header;
 use crate::schema::Schema;
 
 /// The field in which expressions find the access token of an instance with OAuth2.
@@ -174,6 +175,18 @@ impl Entry {
     /// The action with this slug.
     pub fn action(&self, slug: &str) -> Option<&Action> {
         self.actions.iter().find(|action| action.slug == slug)
+    }
+
+    /// Returns whether a value that `names` lead to, from an instance's config on, is a secret or has one in it.
+    pub fn is_secret(&self, names: &[String]) -> bool {
+        let Some((name, inner)) = names.split_first() else { return true };
+        let member_is_secret = || inner.first().is_none_or(|member| is_secret_header(member));
+        match self.field(name) {
+            Some(ConfigField { secret: true, .. }) => true,
+            Some(ConfigField { kind: FieldKind::Map, .. }) => member_is_secret(),
+            Some(_) => false,
+            None => name == ACCESS_TOKEN,
+        }
     }
 
     /// The config field with this name.

@@ -254,7 +254,7 @@ impl Config<'_> {
         filled
     }
 
-    fn base_url(&self) -> Result<Url, String> {
+    pub(crate) fn base_url(&self) -> Result<Url, String> {
         let own = self.text("base_url");
         let text = match &self.entry.base_url {
             Some(template) if own.is_empty() => self.fill(template),
@@ -365,7 +365,7 @@ impl Config<'_> {
 }
 
 /// Texts shorter than this are everywhere: a trace without them could not be read, and would tell them all the same.
-const SHORTEST_MASKED: usize = 4;
+pub const SHORTEST_MASKED: usize = 4;
 
 /// Longest first, each once.
 fn in_order_of_masking(secrets: &mut Vec<String>) {

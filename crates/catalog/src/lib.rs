@@ -9,6 +9,7 @@ pub mod config;
 pub mod entry;
 pub mod instance;
 pub mod oauth2;
+mod origin;
 pub mod redact;
 pub mod shape;
 

@@ -13,6 +13,7 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 use crate::auth::{Auth, ClientAuthentication};
 use crate::entry::Entry;
 use crate::instance::Config;
+use crate::redact::is_secret_header;
 
 pub use answer::{TokenError, Tokens};
 
@@ -59,6 +60,8 @@ pub struct TokenRequest {
     pub authorization: Option<HeaderValue>,
     /// `application/x-www-form-urlencoded`.
     pub body: String,
+    /// What of it may not show.
+    pub secrets: Vec<String>,
 }
 
 impl Entry {
@@ -110,9 +113,20 @@ impl Client {
         })
     }
 
+    /// Where its secret and its refresh tokens go.
+    pub fn token_url(&self) -> &Url {
+        &self.token_url
+    }
+
     /// On whose behalf it acts.
     pub fn grant(&self) -> Grant {
         self.grant
+    }
+
+    /// What its provider knows and nobody else may be shown: its secret, as it is and as `Authorization` has it.
+    pub fn secrets(&self) -> Vec<String> {
+        let secret = self.secret.iter().map(|secret| secret.expose().clone());
+        secret.clone().chain(secret.map(|secret| pair(&self.id, &secret))).collect()
     }
 
     /// Where a person gives consent; `challenge` is the SHA-256 of the verifier in base64url.
@@ -175,17 +189,30 @@ impl Client {
                 None
             }
         };
-        TokenRequest { url: self.token_url.clone(), authorization, body: form.finish() }
+        let mut secrets = self.secrets();
+        let params = self.token_params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let sent = fields.iter().copied().chain(params);
+        secrets.extend(sent.filter(|(name, _)| is_secret_param(name)).map(|(_, value)| value.to_owned()));
+        TokenRequest { url: self.token_url.clone(), authorization, body: form.finish(), secrets }
     }
+}
+
+/// Whether a field of a request for tokens tells more than its sender's name.
+fn is_secret_param(name: &str) -> bool {
+    matches!(name, "code" | "code_verifier") || is_secret_header(name)
 }
 
 /// Returns the header of RFC 6749, section 2.3.1: both parts are encoded as in a form, which leaves `-`, `.`, `_` and `*`.
 fn basic(id: &str, secret: &str) -> HeaderValue {
-    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = base64::engine::general_purpose::STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)));
-    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).unwrap_or(HeaderValue::from_static(""));
+    let mut value =
+        HeaderValue::from_str(&format!("Basic {}", pair(id, secret))).unwrap_or(HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
+}
+
+fn pair(id: &str, secret: &str) -> String {
+    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+    base64::engine::general_purpose::STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)))
 }
 
 #[cfg(test)]

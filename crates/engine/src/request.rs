@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kanat_catalog::Instance;
+use kanat_catalog::instance::SHORTEST_MASKED;
 use kanat_mapping::{EvaluationError, Root, Scope, Template};
 use kanat_model::Timestamp;
 use kanat_model::message::{ErrorKind, Failure};
@@ -22,6 +23,8 @@ pub struct Request {
     pub timeout: Duration,
     /// Id of the connector instance.
     pub instance: String,
+    /// Texts that were made of the instance's secrets, and may not show either.
+    pub secrets: Vec<String>,
 }
 
 /// The flow's headers come first, then the instance's own and its credentials, which replace them.
@@ -36,12 +39,17 @@ pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: B
         wrong(ENDPOINT, &target.endpoint, message)
     })?;
     let has_body = target.method != Method::GET && target.method != Method::HEAD;
+    let is_secret = |names: &[String]| instance.entry().is_secret(names);
+    let mut secrets = target.endpoint.secret_texts(scope, &is_secret);
     let mut headers = HeaderMap::new();
     if has_body {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     for (name, template) in &target.headers {
-        if let Some(value) = header_value(name, template, scope)? {
+        if let Some(mut value) = header_value(name, template, scope)? {
+            let own = template.secret_texts(scope, &is_secret);
+            value.set_sensitive(!own.is_empty());
+            secrets.extend(own);
             headers.insert(name, value);
         }
     }
@@ -53,7 +61,14 @@ pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: B
         body: if has_body { body } else { Bytes::new() },
         timeout: target.timeout,
         instance: target.instance.clone(),
+        secrets: masked(secrets),
     })
+}
+
+/// Those that are not short enough to be everywhere.
+pub(crate) fn masked(mut secrets: Vec<String>) -> Vec<String> {
+    secrets.retain(|secret| secret.len() >= SHORTEST_MASKED);
+    secrets
 }
 
 /// The instance that a flow names is not there any more.

@@ -10,7 +10,7 @@ use kanat_mapping::{EvaluationError, Expression, JsonTemplate, Scope};
 use kanat_model::message::{ErrorKind, Failure};
 
 use crate::Request;
-use crate::request::connected;
+use crate::request::{connected, masked};
 
 /// A step, compiled.
 pub struct Step {
@@ -111,7 +111,16 @@ impl Step {
         if body.is_empty() {
             headers.remove(header::CONTENT_TYPE);
         }
-        Ok(Request { url, method: call.method, headers, body, timeout: TIMEOUT, instance: self.instance.clone() })
+        let secrets = self.params.secret_texts(scope, &|names: &[String]| instance.entry().is_secret(names));
+        Ok(Request {
+            url,
+            method: call.method,
+            headers,
+            body,
+            timeout: TIMEOUT,
+            instance: self.instance.clone(),
+            secrets: masked(secrets),
+        })
     }
 
     fn failed(&self, place: &str, mut error: EvaluationError) -> Failure {

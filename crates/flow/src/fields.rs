@@ -23,13 +23,35 @@ pub(crate) enum InstanceOf {
     Target,
 }
 
-/// A field that an expression names.
+/// A value of an instance that an expression names.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldUse {
-    /// The field and where it stands.
-    pub(crate) field: Named,
-    /// The instance that it is a field of.
+    /// The names that lead to it: a field first; none for the instance as a whole.
+    pub(crate) names: Vec<String>,
+    /// These with dots between them, and where they stand.
+    pub(crate) place: Named,
+    /// The instance that it is a value of.
     pub(crate) of: InstanceOf,
+    /// Why it may be no secret there.
+    pub(crate) exposure: Option<Exposure>,
+}
+
+/// How a secret could be read where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exposure {
+    /// What stands in this place goes elsewhere than to the instance, or decides what is done.
+    Place(&'static str),
+    /// It is in the path of a URL.
+    Path(&'static str),
+    /// What is sent tells of parts of it.
+    Computed,
+}
+
+impl FieldUse {
+    /// The field that it is or is in.
+    fn field(&self) -> Option<&str> {
+        self.names.first().map(String::as_str)
+    }
 }
 
 /// Returns the ids of the instances whose fields the definition names, each once.
@@ -44,15 +66,15 @@ pub fn configured_instances(definition: &Definition, names: &dyn Names) -> Vec<S
 /// `holds` tells of an instance's id and a field that the entry knows whether there is a value.
 pub fn unset_fields(definition: &Definition, names: &dyn Names, holds: &dyn Fn(&str, &str) -> bool) -> Vec<Diagnostic> {
     uses(definition, names)
-        .filter(|(used, entry, instance)| entry.knows(&used.field.name) && !holds(&instance.id, &used.field.name))
-        .map(|(used, _, _)| {
-            let Named { name, path, at } = &used.field;
+        .filter_map(|(used, entry, instance)| {
+            let name = used.field().filter(|name| entry.knows(name) && !holds(&instance.id, name))?;
+            let Named { path, at, .. } = &used.place;
             let severity = match used.of {
                 InstanceOf::Verify => Severity::Error,
                 InstanceOf::Source | InstanceOf::Step(_) | InstanceOf::Target => Severity::Warning,
             };
             let message = format!("found instance.{name}, which the connector instance does not have set");
-            Diagnostic { severity, ..Diagnostic::error(*at, path, message) }
+            Some(Diagnostic { severity, ..Diagnostic::error(*at, path, message) })
         })
         .collect()
 }
@@ -73,12 +95,12 @@ pub fn unusable_secrets(
         verify.secrets.iter().any(|secret| secret.text().split_whitespace().collect::<String>() == whole)
     };
     uses(definition, names)
-        .filter(|(used, ..)| used.of == InstanceOf::Verify && is_whole(&used.field.name))
+        .filter(|(used, ..)| used.of == InstanceOf::Verify && is_whole(&used.place.name))
         .filter(|(used, _, instance)| {
-            text(&instance.id, &used.field.name).is_some_and(|text| !text.is_empty() && webhook_key(&text).is_none())
+            text(&instance.id, &used.place.name).is_some_and(|text| !text.is_empty() && webhook_key(&text).is_none())
         })
         .map(|(used, ..)| {
-            let Named { name, path, at } = &used.field;
+            let Named { name, path, at } = &used.place;
             let message = format!(
                 "found a value of instance.{name} that the scheme standard-webhooks cannot use: it takes whsec_ and base64, and \
                  nothing else"
@@ -91,18 +113,37 @@ pub fn unusable_secrets(
 /// The fields that their catalog entry does not know.
 pub(crate) fn unknown_fields(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
     uses(definition, names)
-        .filter(|(used, entry, _)| !entry.knows(&used.field.name))
-        .map(|(used, entry, _)| {
-            let field = &used.field;
-            let near = nearest::suggestion(&field.name, entry.known_fields());
+        .filter_map(|(used, entry, _)| {
+            let field = used.field().filter(|field| !entry.knows(field))?;
+            let near = nearest::suggestion(field, entry.known_fields());
             let message = format!(
                 "found the field {}, which connector instances of {} do not have{near}",
-                quoted(&field.name),
+                quoted(field),
                 entry.id
             );
-            names::warning(field, message)
+            Some(names::warning(&used.place, message))
         })
         .collect()
+}
+
+/// Returns an error for each secret of an instance that stands where it could be read. Instances that do not exist are passed
+/// over.
+pub fn exposed_secrets(definition: &Definition, names: &dyn Names) -> Vec<Diagnostic> {
+    let exposed = uses(definition, names).filter_map(|(used, entry, _)| {
+        let why = match used.exposure? {
+            Exposure::Place(place) => format!("in {place}, where it could be read"),
+            Exposure::Path(place) => format!("in the path of {place}, where it could be read"),
+            Exposure::Computed => "in an expression that tells parts of it".to_owned(),
+        };
+        let Named { name, path, at } = &used.place;
+        let dot = if name.is_empty() { "" } else { "." };
+        let message = format!(
+            "found the secret instance{dot}{name} {why}; secrets stand in source.verify and, whole or through concat, base64, \
+             url_encode or sha256, in headers, queries and params of calls to their own connector"
+        );
+        entry.is_secret(&used.names).then(|| Diagnostic::error(*at, path, message))
+    });
+    exposed.collect()
 }
 
 /// Each use with the instance that it is of, where that exists and is of an entry that is known.

@@ -36,6 +36,16 @@ impl JsonTemplate {
         &self.references
     }
 
+    /// The texts that its expressions give which name a value of the instance that `is_secret`, by the names that lead to it.
+    /// An expression that fails gives none.
+    pub fn secret_texts(&self, scope: &Scope, is_secret: &dyn Fn(&[String]) -> bool) -> Vec<String> {
+        let mut texts = Vec::new();
+        if self.references.instance_values.iter().any(|value| is_secret(&value.names)) {
+            self.root.secret_texts(&Environment::new(scope), is_secret, &mut texts);
+        }
+        texts
+    }
+
     /// Appends the document. Members and items whose template gives undefined are left out.
     pub fn write(&self, scope: &Scope, out: &mut Vec<u8>) -> Result<(), EvaluationError> {
         let start = out.len();
@@ -98,6 +108,22 @@ impl Parser<'_> {
 impl Node {
     fn is_literal(&self) -> bool {
         matches!(self, Self::Literal(_))
+    }
+
+    fn secret_texts<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+        is_secret: &dyn Fn(&[String]) -> bool,
+        texts: &mut Vec<String>,
+    ) {
+        match self {
+            Self::Literal(_) => {}
+            Self::Template(template) => template.secret_texts(environment, is_secret, texts),
+            Self::List(items) => items.iter().for_each(|item| item.secret_texts(environment, is_secret, texts)),
+            Self::Object(members) => {
+                members.iter().for_each(|(_, member)| member.secret_texts(environment, is_secret, texts));
+            }
+        }
     }
 
     /// Whether something was written: an undefined value is not.

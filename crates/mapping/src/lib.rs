@@ -37,7 +37,7 @@ pub use error::{EvaluationError, ParseError};
 pub use expression::Expression;
 pub use json_template::JsonTemplate;
 pub use mapping::{Conflict, FieldValue, Mapping};
-pub use references::{Reference, References, Root};
+pub use references::{InstanceValue, Reference, References, Root, ValueForm};
 pub use scope::{AdapterError, Adapters, Lookup, Named, NoAdapters, NoTables, Scope, Tables};
 pub use template::{Escape, Template};
 pub use value::{Text, Value};

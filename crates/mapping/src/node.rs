@@ -2,6 +2,7 @@
 
 use crate::Value;
 use crate::path::{Path, Visit};
+use crate::references::ValueForm;
 use crate::transform::Transform;
 
 #[derive(Debug, Clone)]
@@ -65,6 +66,17 @@ impl Literal {
 }
 
 impl Node {
+    /// What becomes of the values in it.
+    pub fn value_form(&self) -> ValueForm {
+        match self {
+            Self::Literal(_) | Self::Path(_) | Self::Now | Self::Uuid => ValueForm::Whole,
+            Self::Pipe(input, calls) if calls.iter().all(|call| call.transform.keeps_values_whole()) => {
+                input.value_form()
+            }
+            Self::Pipe(..) | Self::Not(_) | Self::And(_) | Self::Or(_) | Self::Comparison(..) => ValueForm::Computed,
+        }
+    }
+
     /// Visits every path in it.
     pub fn paths(&mut self, visit: &mut Visit) {
         match self {

@@ -27,7 +27,10 @@ pub(crate) fn expression(text: &str) -> Result<(Node, References), Vec<ParseErro
     }
     let mut parser = Parser::new(text);
     match parser.whole() {
-        Ok(node) if parser.errors.is_empty() => Ok((node, parser.references)),
+        Ok(node) if parser.errors.is_empty() => {
+            parser.references.note_form(node.value_form());
+            Ok((node, parser.references))
+        }
         Ok(_) => Err(parser.into_errors()),
         Err(error) => {
             parser.errors.push(error);
@@ -75,6 +78,7 @@ impl<'t> Parser<'t> {
         if !self.rest().starts_with("}}") {
             return Err(self.after_expression("`}}`"));
         }
+        self.references.note_form(node.value_form());
         Ok((node, self.position + 2))
     }
 
@@ -216,6 +220,7 @@ impl<'t> Parser<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ValueForm;
 
     #[track_caller]
     fn refuses(text: &str, offset: usize, message: &str) {
@@ -279,6 +284,37 @@ mod tests {
         assert!(expression(&"(".repeat(60_000)).is_err());
         refuses(&"a".repeat(70_000), 0, "70000 bytes long, expected at most 65536");
         refuses(&format!("source{}", ".a".repeat(65)), 136, "a path of more than 64 steps");
+    }
+
+    #[test]
+    fn notes_what_becomes_of_values_of_the_instance() {
+        let noted = |text: &str| {
+            let values = expression(text).unwrap().1.instance_values;
+            values.into_iter().map(|value| (value.names.join("."), value.offset, value.form)).collect::<Vec<_>>()
+        };
+        for whole in [
+            "instance.token",
+            "(instance.token)",
+            "instance.token | required | base64",
+            "'Basic ' | concat(instance.token) | url_encode",
+            "source.a | default(instance.token) | sha256",
+        ] {
+            let at = whole.find("token").unwrap();
+            assert_eq!(noted(whole), [("token".to_owned(), at, ValueForm::Whole)], "{whole}");
+        }
+        for computed in [
+            "instance.token | substring(0, 1)",
+            "instance.token == 'x'",
+            "instance.token and source.a",
+            "not instance.token",
+            "instance.token | base64 | length",
+            "source.a | lookup(eu, instance.token)",
+            "instance.token | adapter(tidy)",
+        ] {
+            assert_eq!(noted(computed)[0].2, ValueForm::Computed, "{computed}");
+        }
+        assert_eq!(noted("instance"), [(String::new(), 0, ValueForm::Whole)]);
+        assert_eq!(noted("instance.headers['X-Key'][0].a")[0].0, "headers.X-Key");
     }
 
     #[test]

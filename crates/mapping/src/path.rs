@@ -28,6 +28,14 @@ impl Path {
         let each = self.segments.iter().position(|segment| *segment == Segment::Each).unwrap_or(self.segments.len());
         self.segments.split_at(each)
     }
+
+    /// The names that it begins with.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.segments.iter().map_while(|segment| match segment {
+            Segment::Name(name) => Some(name.as_str()),
+            Segment::Index(_) | Segment::Each => None,
+        })
+    }
 }
 
 /// Follows segments from a value in its document. Of equal keys, the last counts.

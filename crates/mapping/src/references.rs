@@ -8,8 +8,26 @@ pub struct References {
     /// Each root once, in order of first use. `trigger.body` and `trigger.payload` count as `source`.
     pub roots: Vec<Root>,
     pub steps: Vec<Reference>,
-    /// The fields of the connector instance that paths from `instance` begin with.
-    pub instance_fields: Vec<Reference>,
+    /// The values of the connector instance that paths from `instance` lead to.
+    pub instance_values: Vec<InstanceValue>,
+}
+
+/// A value of the connector instance, and where it stands, in bytes from the start of its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceValue {
+    /// The names that lead to it, up to the first index; none for the instance as a whole.
+    pub names: Vec<String>,
+    pub offset: usize,
+    pub form: ValueForm,
+}
+
+/// What becomes of a value in its expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueForm {
+    /// The result has it whole, as it is, encoded or hashed.
+    Whole,
+    /// The result depends on it: parts of it, comparisons with it, what is made of it elsewhere.
+    Computed,
 }
 
 /// A name and where it stands, in bytes from the start of its text.
@@ -59,11 +77,16 @@ impl References {
         }
     }
 
+    /// Notes what becomes of the values of the one expression that these are the references of.
+    pub(crate) fn note_form(&mut self, form: ValueForm) {
+        self.instance_values.iter_mut().for_each(|value| value.form = form);
+    }
+
     pub(crate) fn extend(&mut self, other: &Self) {
         self.tables.extend_from_slice(&other.tables);
         self.adapters.extend_from_slice(&other.adapters);
         self.steps.extend_from_slice(&other.steps);
-        self.instance_fields.extend_from_slice(&other.instance_fields);
+        self.instance_values.extend_from_slice(&other.instance_values);
         for root in &other.roots {
             self.root(*root);
         }

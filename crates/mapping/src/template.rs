@@ -117,6 +117,14 @@ impl Template {
         endpoint::render(&self.0.parts, &Environment::new(scope))
     }
 
+    /// The texts that its expressions give which name a value of the instance that `is_secret`, by the names that lead to it.
+    /// An expression that fails gives none.
+    pub fn secret_texts(&self, scope: &Scope, is_secret: &dyn Fn(&[String]) -> bool) -> Vec<String> {
+        let mut texts = Vec::new();
+        self.0.secret_texts(&Environment::new(scope), is_secret, &mut texts);
+        texts
+    }
+
     pub(crate) fn into_parts(self) -> Parts {
         Arc::unwrap_or_clone(self.0)
     }
@@ -128,6 +136,20 @@ impl Parts {
             [Part::Expression(whole)] => whole.evaluate(environment),
             [Part::Literal(text)] => Ok(Value::plain(text.as_str())),
             _ => self.render(environment, Escape::None).map(Value::plain),
+        }
+    }
+
+    pub fn secret_texts<'s>(
+        &'s self,
+        environment: &Environment<'s>,
+        is_secret: &dyn Fn(&[String]) -> bool,
+        texts: &mut Vec<String>,
+    ) {
+        for part in &self.parts {
+            let Part::Expression(expression) = part else { continue };
+            if expression.references.instance_values.iter().any(|value| is_secret(&value.names)) {
+                texts.extend(expression.evaluate(environment).ok().map(|value| value.rendered().into_owned()));
+            }
         }
     }
 

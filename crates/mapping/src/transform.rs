@@ -119,6 +119,48 @@ impl Transform {
         }
     }
 
+    /// Whether its result has its input and its arguments whole: as they are, encoded, or hashed.
+    pub fn keeps_values_whole(&self) -> bool {
+        match self {
+            Self::Required
+            | Self::Default(_)
+            | Self::String
+            | Self::Concat(_)
+            | Self::Sha256
+            | Self::Base64
+            | Self::UrlEncode => true,
+            Self::Decimal(_)
+            | Self::Uppercase
+            | Self::Lowercase
+            | Self::Trim
+            | Self::Now
+            | Self::Date(_)
+            | Self::Lookup { .. }
+            | Self::Number
+            | Self::Integer
+            | Self::Boolean
+            | Self::Json
+            | Self::ParseJson
+            | Self::Split(_)
+            | Self::Join(_)
+            | Self::Replace(..)
+            | Self::Substring { .. }
+            | Self::Length
+            | Self::First
+            | Self::Last
+            | Self::Sum
+            | Self::Round(_)
+            | Self::Abs
+            | Self::Unique
+            | Self::Sort
+            | Self::Keys
+            | Self::Values
+            | Self::Base64Decode
+            | Self::Mask(_)
+            | Self::Adapter(_) => false,
+        }
+    }
+
     /// The values among its arguments.
     pub fn operands(&mut self) -> &mut [Operand] {
         match self {

@@ -220,7 +220,9 @@ mod tests {
     #[test]
     fn lets_public_addresses_through() {
         let policy = Policy::default();
-        for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:0:808:808"] {
+        for address in
+            ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808", "::ffff:0:808:808"]
+        {
             assert!(check(&policy, address), "{address}");
         }
     }

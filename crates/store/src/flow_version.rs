@@ -1,7 +1,7 @@
 //! Deployed versions of flows. They are written once.
 
 use kanat_model::Timestamp;
-use kanat_model::id::FlowId;
+use kanat_model::id::{EnvironmentId, FlowId};
 use kanat_model::page::{Page, Paged};
 use sqlx::any::AnyRow;
 
@@ -53,6 +53,34 @@ const GET: &str = "SELECT flow_id, version, yaml_config, change_summary, created
 pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
     let row = sqlx::query(GET).bind(flow.as_str()).bind(i64::from(version)).fetch_optional(db).await?;
     row.as_ref().map(read).transpose()
+}
+
+/// A version that is deployed, with what its flow says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    pub version: FlowVersion,
+    pub environment_id: EnvironmentId,
+    pub flow_name: String,
+}
+
+const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.change_summary, v.created_at, v.created_by, \
+    flow.environment_id AS environment_id, flow.name AS name FROM flow \
+    JOIN flow_version v ON v.flow_id = flow.id AND v.version = flow.version \
+    WHERE flow.deleted_at IS NULL AND flow.id > $1 AND v.yaml_config LIKE $2 ORDER BY flow.id LIMIT $3";
+
+/// Returns deployed versions of all environments whose definition has `word` in it, in order of their flows' ids, after the
+/// flow `after`.
+pub async fn running(db: &mut Db, word: &str, after: &FlowId, limit: u32) -> Result<Vec<Running>, Error> {
+    let rows = sqlx::query(RUNNING)
+        .bind(after.as_str())
+        .bind(format!("%{word}%"))
+        .bind(i64::from(limit))
+        .fetch_all(db)
+        .await?;
+    let running = |row: &AnyRow| {
+        Ok(Running { version: read(row)?, environment_id: row.id("environment_id")?, flow_name: row.text("name")? })
+    };
+    rows.iter().map(running).collect()
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";

@@ -89,7 +89,8 @@ impl Run<'_> {
         if let Some(Ok(state)) = context.and_then(trace_context::state).map(HeaderValue::from_str) {
             request.headers.insert("tracestate", state);
         }
-        let Request { method, url, headers, body, timeout, instance } = request;
+        let Request { method, url, headers, body, timeout, instance, secrets } = request;
+        self.mask.add(&secrets);
         let action = match called.step {
             Some(step) => Some(step.action()),
             None => known.and_then(|instance| instance.action_with_rule(method.as_str(), &url)),
@@ -199,6 +200,7 @@ fn repeated(request: &Request) -> Request {
         body: request.body.clone(),
         timeout: request.timeout,
         instance: request.instance.clone(),
+        secrets: request.secrets.clone(),
     }
 }
 

@@ -211,7 +211,7 @@ impl Cycle<'_> {
     }
 
     fn mask(&self) -> Mask {
-        Mask::new(self.instance.into_iter().flat_map(Instance::secrets))
+        Mask::new(self.instance.into_iter().flat_map(Instance::secrets).chain(&self.requests.secrets))
     }
 
     /// Tells that a poll of the connector failed by the other side's fault.

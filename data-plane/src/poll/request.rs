@@ -20,6 +20,8 @@ pub(super) struct Requests {
     pub authorized: bool,
     /// What credentials add to the query.
     credentials: Vec<(String, String)>,
+    /// Texts that were made of the instance's secrets, and may not show either.
+    pub secrets: Vec<String>,
     /// The parameter that carries a position.
     parameter: String,
     first: Position,
@@ -37,9 +39,12 @@ impl Requests {
         let document = state.document();
         let config = instance.map_or(&b""[..], Instance::config_json);
         let scope = Scope { instance: config, state: &document, ..Scope::new(b"", now) };
+        let is_secret = |names: &[String]| instance.is_none_or(|instance| instance.entry().is_secret(names));
         let mut url = url(&poll.url, &scope)?;
+        let mut secrets = template(&poll.url)?.secret_texts(&scope, &is_secret);
         for param in &poll.params {
             let value = template(&param.text)?;
+            secrets.extend(value.secret_texts(&scope, &is_secret));
             let value = value.evaluate(&scope).map_err(|error| within("params", &param.name, &error))?;
             if !value.is_missing() {
                 url.query_pairs_mut().append_pair(&param.name, &value.rendered());
@@ -50,6 +55,7 @@ impl Requests {
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         for named in &poll.headers {
             let value = template(&named.text)?;
+            secrets.extend(value.secret_texts(&scope, &is_secret));
             let value = value.evaluate(&scope).map_err(|error| within("headers", &named.name, &error))?;
             if value.is_missing() {
                 continue;
@@ -58,13 +64,17 @@ impl Requests {
             let name = HeaderName::from_bytes(named.name.as_bytes()).map_err(|_| wrong())?;
             headers.insert(name, HeaderValue::from_str(&value.rendered()).map_err(|_| wrong())?);
         }
+        secrets.retain(|secret| !secret.is_empty());
         let instance = instance.filter(|instance| is_for(instance, &url));
+        if instance.is_none() && !secrets.is_empty() {
+            return Err("source.poll.url leads elsewhere than to the connector, whose secrets go with it".to_owned());
+        }
         let credentials =
             instance.map_or_else(|| Ok(Vec::new()), |instance| credentials(instance, &url, &mut headers))?;
         let authorized = instance.is_some();
         let (parameter, first) = positions(poll.pagination.as_ref());
         let method = Method::from_bytes(poll.method.as_bytes()).unwrap_or(Method::GET);
-        Ok(Self { method, url, headers, authorized, credentials, parameter, first })
+        Ok(Self { method, url, headers, authorized, credentials, secrets, parameter, first })
     }
 
     /// Where the first page is.
@@ -236,6 +246,18 @@ mod tests {
         // Nor do those of an instance go to a poll that asks elsewhere.
         let elsewhere = prepared(&poll("https://other.example/orders"), CONFIG);
         assert!(!elsewhere.at(&Position::First).unwrap().1.contains_key("authorization"));
+        let (header, param) = (named("X-Key", "{{ instance.token }}"), named("key", "{{ instance.token | base64 }}"));
+        for leading in [
+            Poll { headers: vec![header], ..poll("https://other.example/orders") },
+            Poll { params: vec![param], ..poll("https://other.example/orders") },
+            poll("https://other.example/orders?key={{ instance.token }}"),
+            poll("{{ instance.base_url }}.other.example/orders?key={{ instance.token }}"),
+        ] {
+            let instance = Instance::new("ci_1", "shop", "http", CONFIG).unwrap();
+            let (state, agent) = (State::default(), HeaderValue::from_static("kanat/1"));
+            let refused = Requests::prepare(&leading, Some(&instance), &state, &agent, NOW);
+            assert!(refused.is_err_and(|why| why.contains("leads elsewhere")), "{}", leading.url);
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! `GET /connectors/oauth/start`, `GET /connectors/oauth/callback`, `GET /inbound/oauth/callback`: a person connects an
 //! instance, nodes call with its token, and the token is renewed ahead of its end.
 
-use kanat_tests::oauth_provider::{OauthProvider, Renewal};
-use kanat_tests::{Answer, Rest, TestApp, until};
+use base64::Engine;
+use kanat_tests::oauth_provider::{CLIENT_SECRET, OauthProvider, Renewal};
+use kanat_tests::target::Reply;
+use kanat_tests::{Answer, FakeTarget, Rest, TestApp, until};
 use serde_json::{Value, json};
 
 const FLOW: &str = "
@@ -265,4 +267,68 @@ async fn a_refused_token_is_renewed_once_for_all_and_what_was_refused_is_called_
     let refused = app.api.message_becomes(&refused, "dead_letter").await;
     assert_eq!(refused["error"]["kind"], "status", "{refused}");
     assert_eq!(provider.grants().len(), 2);
+}
+
+#[tokio::test]
+async fn a_provider_that_repeats_what_it_was_sent_shows_no_secret() {
+    let mut app = TestApp::start().await;
+    let parrot = FakeTarget::scripted(|received, _| {
+        let echo = format!("{} {}", String::from_utf8_lossy(&received.body), received.header("authorization"));
+        let answer = json!({"error": "invalid_client", "error_description": echo});
+        Reply::Answer(401, Vec::new(), answer.to_string())
+    })
+    .await;
+    let mut ids = Vec::new();
+    for authentication in ["body", "basic"] {
+        let config = json!({
+            "base_url": parrot.url(), "token_url": format!("{}/token", parrot.url()), "grant_type": "client_credentials",
+            "client_id": "kanat", "client_secret": CLIENT_SECRET, "client_authentication": authentication,
+        });
+        let body = json!({"catalogId": "oauth2", "name": authentication, "config": config});
+        let made = app.api.post("/api/v1/connectors/instances", &body).await.expect(201);
+        ids.push(kanat_tests::rest::text(&made["id"]));
+    }
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("kanat:{CLIENT_SECRET}"));
+    let mut seen = Vec::new();
+    for id in &ids {
+        let refused = until("the provider has refused", || async {
+            let seen = shown(&app, id).await;
+            (seen["authorization"]["status"] == "refused").then_some(seen)
+        })
+        .await;
+        assert!(refused["authorization"]["error"].as_str().unwrap().contains("********"), "{refused}");
+        seen.push(refused.to_string());
+    }
+    seen.push(app.api.get("/api/v1/connectors/instances").await.text);
+    assert_eq!(app.terminate().await, Some(0));
+    seen.push(app.log());
+    for name in ["config.db", "config.db-wal", "messages.db"] {
+        let bytes = std::fs::read(app.data_dir().join(name)).unwrap_or_default();
+        seen.push(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    for text in seen {
+        assert!(!text.contains(CLIENT_SECRET) && !text.contains(&pair), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn another_origin_gets_no_tokens_that_were_given_before() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let id = instance(&app, &provider.config()).await;
+    connect(&app, &provider).await;
+    let elsewhere = FakeTarget::start().await;
+    let path = format!("/api/v1/connectors/instances/{id}");
+    for moved in ["base_url", "token_url"] {
+        let mut config = json!({});
+        config[moved] = format!("{}/x", elsewhere.url()).into();
+        let refused = app.api.patch(&path, &json!({ "config": config })).await.expect_error(400, "INVALID_ARGUMENT");
+        assert_eq!(refused[0]["field"], "config.client_secret", "{refused}");
+        assert_eq!(shown(&app, &id).await["authorization"]["status"], "connected");
+    }
+    let config = json!({"base_url": elsewhere.url(), "client_secret": CLIENT_SECRET});
+    app.api.patch(&path, &json!({ "config": config })).await.expect(200);
+    assert_eq!(shown(&app, &id).await["authorization"]["status"], "missing");
+    let tested = app.api.post(&format!("{path}/test"), &json!({})).await.expect(200);
+    assert_eq!(tested["ok"], false, "{tested}");
+    assert!(elsewhere.received().is_empty());
 }

@@ -13,6 +13,7 @@ use kanat_auth::random_token;
 use kanat_catalog::instance::AccessToken;
 use kanat_catalog::oauth2::{Client, Consent, Grant};
 use kanat_catalog::{Entry, oauth2};
+use kanat_engine::Mask;
 use kanat_model::health::Observation;
 use kanat_model::id::InstanceId;
 use kanat_model::{Error, Timestamp};
@@ -111,18 +112,18 @@ pub async fn complete(
     callback: Callback,
 ) -> Result<Changed<(ConnectorInstance, Held)>, Error> {
     let start = take(app, caller, &callback.state).await?;
-    let why = |why: &str| Error::precondition(format!("the provider gave no consent: {}", printable(why)));
-    if let Some(error) = &callback.error {
-        let description = callback.error_description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
-        return Err(why(&format!("{error}{description}")));
-    }
-    let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
-    let code = code.ok_or_else(|| Error::field("code", "is required"))?;
     let mut tx = app.store.read().await?;
     let instance = connector_instance::get(&mut tx, &start.environment_id, &start.instance_id).await?;
     drop(tx);
     let instance = instance.ok_or_else(|| Error::not_found("connector instance", start.instance_id.as_str()))?;
     let client = client(super::catalog_entry(&instance.catalog_id)?, &super::config(app, &instance)?)?;
+    if let Some(error) = &callback.error {
+        let description = callback.error_description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        let (said, mask) = (format!("{error}{description}"), Mask::new(&client.secrets()));
+        return Err(Error::precondition(format!("the provider gave no consent: {}", printable(&mask.apply(&said)))));
+    }
+    let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
+    let code = code.ok_or_else(|| Error::field("code", "is required"))?;
     let verifier = app.sealer.open(&start.verifier, &verifier_context(&callback.state)).map_err(|error| {
         tracing::error!(instance.id = %instance.id, error = %error, "the verifier of an OAuth2 start cannot be read");
         Error::internal()
@@ -197,8 +198,8 @@ pub async fn config_changed(db: &mut Db, instance: &ConnectorInstance, config: &
     Ok(())
 }
 
-/// Forgets what a deleted instance held.
-pub async fn deleted(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
+/// Forgets what an instance held that was deleted, or whose calls go to another origin from now on.
+pub async fn forget(db: &mut Db, instance: &ConnectorInstance) -> Result<(), Error> {
     oauth_start::delete_of(db, &instance.id).await?;
     Ok(oauth_token::delete(db, &instance.id).await?)
 }

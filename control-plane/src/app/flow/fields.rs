@@ -1,6 +1,7 @@
-//! What a definition has of warnings: names that the environment lacks, and fields of connector instances without a value.
+//! What a definition has of warnings: names that the environment lacks, fields of connector instances without a value, and
+//! secrets that it would show.
 
-use kanat_flow::fields::{configured_instances, unset_fields, unusable_secrets};
+use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
 use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
@@ -19,9 +20,25 @@ pub async fn warnings(
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
-    let unset = unset(app, db, caller, definition, names).await?;
-    let unset = unset.into_iter().map(|unset| Diagnostic { severity: Severity::Warning, ..unset });
-    Ok(in_order(check_names(definition, names), unset))
+    let found = unset(app, db, caller, definition, names).await?.into_iter().chain(exposed_secrets(definition, names));
+    let found = found.map(|found| Diagnostic { severity: Severity::Warning, ..found });
+    Ok(in_order(check_names(definition, names), found))
+}
+
+/// Refuses a definition that would show secrets of connectors to those who may read messages.
+pub fn refuse_exposed(definition: &Definition, names: &EnvironmentNames) -> Result<(), Error> {
+    let exposed = exposed_secrets(definition, names);
+    if exposed.is_empty() { Ok(()) } else { Err(definition::invalid("the definition would show a secret", &exposed)) }
+}
+
+/// Returns a warning for each secret that the version shows which runs, besides a draft with another definition.
+pub fn exposed_by_version(version: u32, running: &Definition, names: &EnvironmentNames) -> Vec<Diagnostic> {
+    let told = |exposed: Diagnostic| Diagnostic {
+        severity: Severity::Warning,
+        message: format!("version {version}, which runs, has it otherwise: {}", exposed.message),
+        ..exposed
+    };
+    exposed_secrets(running, names).into_iter().map(told).collect()
 }
 
 /// Returns all that keeps a definition from being deployed here, in order of place.
@@ -34,7 +51,7 @@ pub async fn faults(
 ) -> Result<Vec<Diagnostic>, Error> {
     let unset = unset(app, db, caller, definition, names).await?;
     let unset = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
-    Ok(in_order(check_names(definition, names), unset))
+    Ok(in_order(check_names(definition, names), unset.chain(exposed_secrets(definition, names))))
 }
 
 /// Returns what of deployed flows keeps webhooks out that an instance is to verify, as it now is; a flow's name is in each.

@@ -11,7 +11,7 @@ use kanat_model::{Error, Timestamp};
 
 use super::names::{EnvironmentNames, Lenient};
 use super::samples::Samples;
-use super::{definition, existing, identity};
+use super::{definition, existing, fields, identity};
 use crate::app::{App, Caller};
 pub use sample::{Sample, check_json};
 
@@ -33,6 +33,7 @@ pub async fn test(app: &App, caller: &Caller, id: &FlowId, sample: Sample) -> Re
     let flow = existing(&mut tx, caller, id).await?;
     let definition = definition::parse(&flow.yaml_config)?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
+    fields::refuse_exposed(&definition, &names)?;
     let plan = kanat_flow::compile(&definition, &Lenient(&names), identity(&flow))
         .map_err(|faults| definition::invalid("the definition cannot be compiled", &faults))?;
     let now = Timestamp::now();

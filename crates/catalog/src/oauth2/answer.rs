@@ -33,12 +33,12 @@ const MAX_REASON: usize = 200;
 const TEMPORARY: &[&str] = &["temporarily_unavailable", "server_error", "slow_down"];
 
 impl Tokens {
-    /// Reads the answer of a token endpoint.
-    pub fn read(status: u16, body: &[u8]) -> Result<Self, TokenError> {
+    /// Reads the answer of a token endpoint. `mask` hides what was sent to it: some repeat the request in their errors.
+    pub fn read(status: u16, body: &[u8], mask: &dyn Fn(&str) -> String) -> Result<Self, TokenError> {
         let answer: Value = serde_json::from_slice(body).unwrap_or_default();
         // Some providers give their errors a status of success.
         if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-            return Err(refusal(status, error, &answer));
+            return Err(refusal(status, error, &answer, mask));
         }
         match status {
             200..=299 => Self::granted(&answer),
@@ -67,12 +67,13 @@ impl Tokens {
     }
 }
 
-fn refusal(status: u16, error: &Value, answer: &Value) -> TokenError {
+fn refusal(status: u16, error: &Value, answer: &Value, mask: &dyn Fn(&str) -> String) -> TokenError {
     let code = error.as_str().unwrap_or("error");
     let why = answer.get("error_description").and_then(Value::as_str).unwrap_or_default();
-    let mut reason = printable(code);
+    // A secret across the cut would show its beginning: mask before cutting.
+    let mut reason = printable(&mask(code));
     if !why.is_empty() {
-        reason = format!("{reason}: {}", printable(why));
+        reason = format!("{reason}: {}", printable(&mask(why)));
     }
     if status == 429 || status >= 500 || TEMPORARY.contains(&code) {
         TokenError::Failed(format!("the token endpoint answered with {status}: {reason}"))
@@ -94,7 +95,7 @@ mod tests {
             let refresh = tokens.refresh.map(|token| token.expose().clone());
             (tokens.access.expose().clone(), refresh, tokens.expires_in.map(|time| time.as_secs()))
         };
-        Tokens::read(status, body.as_bytes()).map(exposed)
+        Tokens::read(status, body.as_bytes(), &|text| text.replace("s3cret", "***")).map(exposed)
     }
 
     #[test]
@@ -124,6 +125,8 @@ mod tests {
         let cases = [
             (400, gone, refused("invalid_grant: Token has beenrevoked.")),
             (200, r#"{"error": "bad_verification_code"}"#, refused("bad_verification_code")),
+            (401, r#"{"error": "s3cret", "error_description": "of s3cret"}"#, refused("***: of ***")),
+            (500, r#"{"error": "s3cret"}"#, failed("the token endpoint answered with 500: ***")),
             (401, "no", refused("it answered with 401")),
             (503, "", failed("the token endpoint answered with 503")),
             (404, "<html>", failed("the token endpoint answered with 404")),

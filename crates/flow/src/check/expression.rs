@@ -1,12 +1,12 @@
 //! Expressions and templates in their places: what they may name there.
 
-use kanat_mapping::{Expression, ParseError, References, Root, Template};
+use kanat_mapping::{Expression, InstanceValue, ParseError, References, Root, Template, ValueForm};
 
 use super::Checker;
 use super::spot::Spot;
 use crate::definition::{Named, Referenced};
 use crate::duration::quoted;
-use crate::fields::{FieldUse, InstanceOf};
+use crate::fields::{Exposure, FieldUse, InstanceOf};
 use crate::nearest;
 use crate::yaml::{Text, Value};
 
@@ -29,12 +29,36 @@ pub(super) struct Place {
     pub(super) state: bool,
     /// Lookup tables and adapters: only a message's run has them.
     pub(super) calls: bool,
+    /// Secrets of the instance.
+    pub(super) secrets: Secrets,
+}
+
+/// Where in a text secrets of the instance may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secrets {
+    Nowhere,
+    /// Everywhere, whole: the text goes to the instance's own origin.
+    Whole,
+    /// Whole, from this byte of the text on, where the query of a URL begins.
+    WholeAfter(usize),
+    /// The text stays here.
+    Anywhere,
 }
 
 impl Place {
     /// A place that sees nothing.
     pub(super) const fn new(name: &'static str) -> Self {
-        Self { name, source: false, steps: 0, instance: None, target: false, item: false, state: false, calls: true }
+        Self {
+            name,
+            source: false,
+            steps: 0,
+            instance: None,
+            target: false,
+            item: false,
+            state: false,
+            calls: true,
+            secrets: Secrets::Nowhere,
+        }
     }
 
     /// Why `root` cannot be seen from here.
@@ -49,6 +73,34 @@ impl Place {
         };
         (!seen).then(|| format!("found {} in {}, where it is not known: {why}", root.as_str(), self.name))
     }
+}
+
+impl Place {
+    /// Why a value of the instance may be no secret here.
+    fn exposure(self, value: &InstanceValue) -> Option<Exposure> {
+        let is_before_query = matches!(self.secrets, Secrets::WholeAfter(query) if value.offset < query);
+        match (self.secrets, value.form) {
+            (Secrets::Anywhere, _) => None,
+            (Secrets::Nowhere, _) => Some(Exposure::Place(self.name)),
+            (Secrets::WholeAfter(_), _) if is_before_query => Some(Exposure::Path(self.name)),
+            (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Whole) => None,
+            (Secrets::Whole | Secrets::WholeAfter(_), ValueForm::Computed) => Some(Exposure::Computed),
+        }
+    }
+}
+
+/// Returns the byte at which the query of a URL begins, outside of its expressions; the end when there is none.
+fn query_offset(url: &str) -> usize {
+    let mut in_expression = false;
+    for (at, letter) in url.char_indices() {
+        match letter {
+            '{' if url[at..].starts_with("{{") => in_expression = true,
+            '}' if url[at..].starts_with("}}") => in_expression = false,
+            '?' if !in_expression => return at,
+            _ => {}
+        }
+    }
+    url.len()
 }
 
 impl Checker {
@@ -92,6 +144,12 @@ impl Checker {
     pub(super) fn template(&mut self, spot: &Spot, expected: &str, place: Place) -> Option<Template> {
         let text = self.text(spot, expected)?;
         self.template_of(spot, text, place)
+    }
+
+    /// The template of a URL: in its query, secrets of the instance go to the instance's own origin.
+    pub(super) fn url_template(&mut self, spot: &Spot, expected: &str, place: Place) -> Option<Template> {
+        let text = self.text(spot, expected)?;
+        self.template_of(spot, text, Place { secrets: Secrets::WholeAfter(query_offset(text)), ..place })
     }
 
     /// The same, for a text that may be empty.
@@ -161,9 +219,10 @@ impl Checker {
             self.references.push((kind, Named { name: reference.name.clone(), path: spot.path.clone(), at }));
         }
         if let Some(of) = place.instance {
-            let used = references.instance_fields.iter().map(|reference| {
-                let at = spot.at_offset(skipped + reference.offset);
-                FieldUse { field: Named { name: reference.name.clone(), path: spot.path.clone(), at }, of }
+            let used = references.instance_values.iter().map(|value| {
+                let at = spot.at_offset(skipped + value.offset);
+                let named = Named { name: value.names.join("."), path: spot.path.clone(), at };
+                FieldUse { names: value.names.clone(), place: named, of, exposure: place.exposure(value) }
             });
             self.fields.extend(used);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kanat_mapping::Template;
 
 use super::Checker;
-use super::expression::Place;
+use super::expression::{Place, Secrets};
 use super::flow::optional;
 use super::spot::{Members, Spot};
 use super::target;
@@ -50,8 +50,9 @@ pub(super) fn poll(checker: &mut Checker, spot: &Spot, has_connector: bool) -> O
         Some(spot) => target::method(checker, &spot),
         None => Some("GET".to_owned()),
     };
-    let headers = optional(members.get("headers"), |spot| target::headers(checker, spot, place));
-    let params = optional(members.get("params"), |spot| params(checker, spot, place));
+    let sent = Place { secrets: Secrets::Whole, ..place };
+    let headers = optional(members.get("headers"), |spot| target::headers(checker, spot, sent));
+    let params = optional(members.get("params"), |spot| params(checker, spot, sent));
     let records_path = optional(members.get("records_path"), |spot| path(checker, spot));
     let pagination = optional(members.get("pagination"), |spot| pagination(checker, spot));
     let record_id = optional(members.get("record_id"), |spot| path(checker, spot));
@@ -84,7 +85,7 @@ pub(super) fn timed(checker: &mut Checker, source: &Members, poll: Poll, schedul
 
 fn url(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
     const EXPECTED: &str = "an absolute URL that begins with http:// or https://";
-    let template = checker.template(spot, &format!("a text, {EXPECTED}"), place)?;
+    let template = checker.url_template(spot, &format!("a text, {EXPECTED}"), place)?;
     let fits = match template.is_literal() {
         Some(text) => url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")),
         None => ["http://", "https://", "{{"].iter().any(|start| template.text().trim_start().starts_with(start)),

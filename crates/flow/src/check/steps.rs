@@ -3,7 +3,7 @@
 use kanat_mapping::JsonTemplate;
 
 use super::Checker;
-use super::expression::Place;
+use super::expression::{Place, Secrets};
 use super::flow::optional;
 use super::spot::{Members, Spot};
 use crate::definition::{Named, OnFailure, Step};
@@ -54,7 +54,7 @@ fn step(checker: &mut Checker, spot: &Spot, index: usize) -> Option<Step> {
         optional(members.get("connector"), |spot| checker.named(spot, "a text, the name of a connector instance"));
     let params = members.get("params");
     let template = match &params {
-        Some(spot) => params_template(checker, spot, place("a step's params")),
+        Some(spot) => params_template(checker, spot, Place { secrets: Secrets::Whole, ..place("a step's params") }),
         None => JsonTemplate::parse("{}").ok(),
     };
     let on_failure = optional(members.get("on_failure"), |spot| checker.word(spot, &["reject"]));

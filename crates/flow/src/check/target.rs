@@ -7,7 +7,7 @@ use kanat_catalog::check::{header_name_fault, header_value_fault, is_dot_segment
 use kanat_mapping::Template;
 
 use super::Checker;
-use super::expression::Place;
+use super::expression::{Place, Secrets};
 use super::flow::optional;
 use super::spot::Spot;
 use crate::definition::Target;
@@ -36,7 +36,9 @@ pub(super) fn target(checker: &mut Checker, spot: &Spot) -> Option<Target> {
         Some(spot) => method(checker, &spot),
         None => Some("POST".to_owned()),
     };
-    let headers = optional(members.get("headers"), |spot| headers(checker, spot, place("target.headers")));
+    let headers = optional(members.get("headers"), |spot| {
+        headers(checker, spot, Place { secrets: Secrets::Whole, ..place("target.headers") })
+    });
     let timeout = match members.get("timeout") {
         Some(spot) => checker.duration(&spot, MIN_TIMEOUT, MAX_TIMEOUT),
         None => Some(DEFAULT_TIMEOUT),
@@ -108,7 +110,7 @@ fn path_segments(endpoint: &str) -> impl Iterator<Item = String> {
 
 fn endpoint(checker: &mut Checker, spot: &Spot, place: Place) -> Option<Template> {
     const EXPECTED: &str = "a path under the connector's base URL, such as /orders";
-    let template = checker.template(spot, &format!("a text, {EXPECTED}"), place)?;
+    let template = checker.url_template(spot, &format!("a text, {EXPECTED}"), place)?;
     let text = template.text();
     let has_scheme = ["http://", "https://"]
         .iter()

@@ -6,7 +6,7 @@ use kanat_catalog::check::header_name_fault;
 use kanat_mapping::Template;
 
 use super::Checker;
-use super::expression::Place;
+use super::expression::{Place, Secrets};
 use super::flow::optional;
 use super::spot::{Members, Spot};
 use crate::definition::Verify;
@@ -35,8 +35,12 @@ const KEYS: &[&str] =
 const DEFAULT_TOLERANCE: Duration = Duration::from_secs(300);
 
 pub(super) fn verify(checker: &mut Checker, spot: &Spot, has_connector: bool) -> Option<Verify> {
-    let place =
-        Place { instance: has_connector.then_some(InstanceOf::Verify), calls: false, ..Place::new("source.verify") };
+    let place = Place {
+        instance: has_connector.then_some(InstanceOf::Verify),
+        calls: false,
+        secrets: Secrets::Anywhere,
+        ..Place::new("source.verify")
+    };
     let members = checker.members(spot, KEYS)?;
     let names: Vec<&str> = SCHEMES.iter().map(|(name, _)| *name).collect();
     let scheme = checker.required(&members, "scheme").and_then(|spot| checker.word(&spot, &names));

@@ -31,8 +31,8 @@ pub fn client<'l>(
 ) -> Result<outbound::Client> {
     let ports = listeners.into_iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
     let public = public.map(str::parse).transpose().context("the public URL is not a URL")?;
-    let policy = Policy::new(settings.egress_allow.clone(), local_targets)
-        .with_own_listeners(OwnListeners::new(ports, public));
+    let policy =
+        Policy::new(settings.egress_allow.clone(), local_targets).with_own_listeners(OwnListeners::new(ports, public));
     outbound::Client::new(Arc::new(policy), &outbound::Options::default()).context("cannot set up outbound calls")
 }
 

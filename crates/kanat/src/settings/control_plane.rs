@@ -60,7 +60,11 @@ impl Flags {
 impl Settings {
     /// The settings as a `kanat.toml` that would give them, secrets masked.
     pub fn print(&self) -> Result<String> {
-        let flags = Flags { process: self.process.to_flags(self.process.egress.unwrap_or_default()), control: self.control.to_flags(), ..Flags::default() };
+        let flags = Flags {
+            process: self.process.to_flags(self.process.egress.unwrap_or_default()),
+            control: self.control.to_flags(),
+            ..Flags::default()
+        };
         Ok(toml::to_string(&flags)?)
     }
 }

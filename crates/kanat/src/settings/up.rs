@@ -159,7 +159,9 @@ mod tests {
     #[test]
     fn local_targets_are_allowed_by_default_where_nobody_else_reaches_the_service() {
         let local = |text: &str| flags(text).check(Problems::default()).unwrap().local_targets();
-        for text in ["", "listen = \"[::1]:0\"\nmetrics_listen = \"127.0.0.1:0\"\ndata_plane_listen = \"127.0.0.1:0\"\n"] {
+        for text in
+            ["", "listen = \"[::1]:0\"\nmetrics_listen = \"127.0.0.1:0\"\ndata_plane_listen = \"127.0.0.1:0\"\n"]
+        {
             assert_eq!(local(text), LocalTargets::Allowed, "{text}");
         }
         for open in [

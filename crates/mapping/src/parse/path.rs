@@ -3,7 +3,7 @@
 use super::nearest::suggestion;
 use super::{Parsed, Parser};
 use crate::path::{Path, Segment};
-use crate::references::{Reference, Root};
+use crate::references::{InstanceValue, Reference, Root, ValueForm};
 
 const MAX_STEPS: usize = 64;
 
@@ -29,13 +29,16 @@ impl Parser<'_> {
         }
         let path = rewrite(root, segments);
         self.references.root(path.root);
-        if let Some(Segment::Name(name)) = path.segments.first() {
-            let named = || Reference { name: name.clone(), offset: first_offset };
-            match path.root {
-                Root::Steps => self.references.steps.push(named()),
-                Root::Instance => self.references.instance_fields.push(named()),
-                Root::Source | Root::Trigger | Root::Target | Root::Item | Root::State => {}
+        match (path.root, path.segments.first()) {
+            (Root::Steps, Some(Segment::Name(name))) => {
+                self.references.steps.push(Reference { name: name.clone(), offset: first_offset });
             }
+            (Root::Instance, first) => {
+                let offset = if first.is_some() { first_offset } else { offset };
+                let names = path.names().map(str::to_owned).collect();
+                self.references.instance_values.push(InstanceValue { names, offset, form: ValueForm::Whole });
+            }
+            (Root::Source | Root::Trigger | Root::Steps | Root::Target | Root::Item | Root::State, _) => {}
         }
         Ok(path)
     }

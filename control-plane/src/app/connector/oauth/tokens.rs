@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use kanat_catalog::instance::AccessToken;
 use kanat_catalog::oauth2::{TokenError, TokenRequest, Tokens};
+use kanat_engine::Mask;
 use kanat_model::id::InstanceId;
 use kanat_model::{Error, Secret, Timestamp};
 use kanat_net::outbound;
@@ -50,9 +51,10 @@ pub(super) async fn ask(app: &App, request: TokenRequest) -> Result<Tokens, Toke
         body: Bytes::from(request.body),
         timeout: TIMEOUT,
     };
+    let mask = Mask::new(&request.secrets);
     let answer = app.outbound.send(call).await;
     let answer = answer.map_err(|error| TokenError::Failed(format!("the token endpoint is out of reach: {error}")))?;
-    Tokens::read(answer.status, &answer.body)
+    Tokens::read(answer.status, &answer.body, &|text| mask.apply(text).into_owned())
 }
 
 /// What is written of tokens that were given now. A refresh token that is not given anew stays the `former` one.

@@ -257,7 +257,8 @@ impl Run<'_> {
     /// A call that a run would make.
     fn not_sent(&mut self, stage: &'static str, name: &str, request: Option<&Request>, error: Option<String>) {
         let request = request.map(|request| {
-            let Request { method, url, headers, body, .. } = request;
+            let Request { method, url, headers, body, secrets, .. } = request;
+            self.mask.add(secrets);
             exchange::request(method, url, headers, body, &self.mask)
         });
         let record = Record::new(stage, name, "skipped", 0);
