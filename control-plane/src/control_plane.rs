@@ -14,8 +14,8 @@ use crate::app::flow::Deploys;
 use crate::app::{App, environment};
 use crate::cors::Cors;
 use crate::jobs::{
-    batch_jobs, exposed_secrets, lease, leftovers, oauth_refresh, observations, retention, schedule_outcomes,
-    schedules, unseen_nodes,
+    batch_jobs, lease, leftovers, oauth_refresh, observations, retention, schedule_outcomes, schedules,
+    secrets_of_flows, unseen_nodes,
 };
 use crate::push::remote::{Access, RemotePlans};
 use crate::push::source::Source;
@@ -113,7 +113,7 @@ impl ControlPlane {
         }
         app.hub.run_until_stopped(leftovers::run(Arc::clone(&app), options.batch_retention));
         app.hub.run_until_stopped(unseen_nodes::run(app.store.clone()));
-        app.hub.run_until_stopped(exposed_secrets::tell(Arc::clone(&app)));
+        app.hub.run_until_stopped(secrets_of_flows::look(Arc::clone(&app)));
         app.hub.run_until_stopped(batch_jobs::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedules::run(Arc::clone(&app)));
         app.hub.run_until_stopped(schedule_outcomes::run(Arc::clone(&app)));

@@ -2,7 +2,6 @@
 
 pub mod batch_jobs;
 mod due;
-pub mod exposed_secrets;
 pub mod hourly;
 pub mod lease;
 pub mod leftovers;
@@ -11,4 +10,5 @@ pub mod observations;
 pub mod retention;
 pub mod schedule_outcomes;
 pub mod schedules;
+pub mod secrets_of_flows;
 pub mod unseen_nodes;

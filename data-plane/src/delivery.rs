@@ -337,5 +337,5 @@ fn mask(tools: &Tools) -> Mask {
     instances.sort_unstable();
     instances.dedup();
     let secrets = instances.into_iter().filter_map(|id| tools.resources.instance(id)).flat_map(|i| i.secrets());
-    Mask::new(secrets)
+    Mask::new(secrets.chain(tools.program.literal_secrets()))
 }

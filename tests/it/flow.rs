@@ -6,6 +6,7 @@ mod deploy;
 mod diff;
 mod get;
 mod list;
+mod literal;
 mod plan;
 mod rollback;
 mod rotate_webhook_token;

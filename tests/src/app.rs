@@ -126,6 +126,21 @@ impl TestApp {
         self.folder.path().join("data")
     }
 
+    /// Every file of the data folder, with what is in it.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let (mut files, mut folders) = (Vec::new(), vec![self.data_dir()]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder can be read") {
+                let path = entry.expect("an entry can be read").path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => files.push((path.clone(), std::fs::read(&path).expect("a file can be read"))),
+                }
+            }
+        }
+        files
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id().expect("the service runs")
     }

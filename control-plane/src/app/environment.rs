@@ -1,6 +1,8 @@
 //! Use-cases of environments. What nodes have to know of one is published in it.
 
-use kanat_auth::Sealer;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kanat_auth::{Sealer, random_token};
 use kanat_model::id::{AccountId, EnvironmentId};
 use kanat_model::nearest;
 use kanat_model::page::{Page, Paged};
@@ -47,7 +49,7 @@ pub async fn create(
     let mut change = Change::begin(app, &made.id).await?;
     refuse_shared_base_url(change.db(), &made).await?;
     environment::insert(change.db(), &made).await?;
-    publish(&mut change, &made).await?;
+    publish(&mut change, &app.sealer, &made).await?;
     change.commit(made).await
 }
 
@@ -91,13 +93,14 @@ pub async fn update(
         refuse_shared_base_url(change.db(), &after).await?;
         after.updated_at = Timestamp::now();
         environment::update(change.db(), &mut after).await?;
-        publish(&mut change, &after).await?;
+        publish(&mut change, &app.sealer, &after).await?;
     }
     change.commit(after).await
 }
 
-/// The mark of a store of whose environments the settings have been published.
+/// The mark of a store of whose environments the settings have been published, and what it says since these have keys.
 const PUBLISHED: &str = "environment_settings";
+const WITH_SEALING_KEYS: &str = "with sealing keys";
 
 /// The host name of the service's public URL, as it was published last.
 const PUBLIC_HOST: &str = "public_host";
@@ -123,17 +126,17 @@ pub async fn publish_all(store: &Store, sealer: &Sealer, public_host: Option<Str
     for environment in environment::all(&mut tx).await? {
         environment::lock(&mut tx, &environment.id).await?;
         let resource_id = Kind::Environment.resource_id(environment.id.as_str());
-        let body = settings(&mut tx, &environment).await?.encode_to_vec();
+        let body = settings(&mut tx, sealer, &environment).await?.encode_to_vec();
         change::put(&mut tx, sealer, &environment.id, &resource_id, &body).await?;
     }
-    meta::set(&mut tx, PUBLISHED, "published").await?;
+    meta::set(&mut tx, PUBLISHED, WITH_SEALING_KEYS).await?;
     Ok(tx.commit().await?)
 }
 
 /// Returns whether the settings of all environments are published, with this host name of the
 /// public URL if it is known.
 async fn is_published(db: &mut Db, public_host: Option<&str>) -> Result<bool, Error> {
-    let is_published = meta::get(db, PUBLISHED).await?.is_some();
+    let is_published = meta::get(db, PUBLISHED).await?.is_some_and(|mark| mark == WITH_SEALING_KEYS);
     let former = meta::get(db, PUBLIC_HOST).await?.unwrap_or_default();
     Ok(is_published && public_host.is_none_or(|public_host| public_host == former))
 }
@@ -153,20 +156,50 @@ pub async fn unknown(db: &mut Db, account: &AccountId, wanted: &str) -> Result<E
     Ok(Error::new(Code::NotFound, format!("environment {wanted:?} does not exist{near}")))
 }
 
-async fn publish(change: &mut Change<'_>, environment: &Environment) -> Result<(), Error> {
-    let settings = settings(change.db(), environment).await?;
+async fn publish(change: &mut Change<'_>, sealer: &Sealer, environment: &Environment) -> Result<(), Error> {
+    let settings = settings(change.db(), sealer, environment).await?;
     change.put(Kind::Environment, environment.id.as_str(), &settings).await
 }
 
 /// Returns what nodes have to know.
-async fn settings(db: &mut Db, environment: &Environment) -> Result<plan::EnvironmentSettings, Error> {
+async fn settings(db: &mut Db, sealer: &Sealer, environment: &Environment) -> Result<plan::EnvironmentSettings, Error> {
     Ok(plan::EnvironmentSettings {
         id: environment.id.as_str().to_owned(),
         name: environment.name.clone(),
         base_url: environment.base_url.clone().unwrap_or_default(),
         is_default: environment.is_default,
         public_host: meta::get(db, PUBLIC_HOST).await?.unwrap_or_default(),
+        sealing_key: sealing_key(db, sealer, &environment.id).await?.to_vec(),
     })
+}
+
+/// Returns what seals a plan in the message log; `None` for a plan without secrets, which is not sealed.
+pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer>, Error> {
+    if plan.literal_secrets.is_empty() {
+        return Ok(None);
+    }
+    let mut tx = app.store.begin().await?;
+    let key = sealing_key(&mut tx, &app.sealer, &EnvironmentId::from(plan.environment_id.as_str())).await?;
+    tx.commit().await?;
+    Sealer::from_keys(&[key]).map(Some).map_err(|_| Error::internal())
+}
+
+/// The key of an environment, which is made when it is asked for first.
+async fn sealing_key(db: &mut Db, sealer: &Sealer, environment: &EnvironmentId) -> Result<[u8; 32], Error> {
+    let context = format!("sealing_key/{environment}");
+    if let Some(kept) = meta::get(db, &context).await? {
+        let failed = || {
+            tracing::error!(environment.id = %environment, "the sealing key of an environment cannot be read");
+            Error::internal()
+        };
+        let sealed = URL_SAFE_NO_PAD.decode(kept).map_err(|_| failed())?;
+        let key = sealer.open(&sealed, &context).map_err(|_| failed())?;
+        return key.as_slice().try_into().map_err(|_| failed());
+    }
+    let key: Vec<u8> = URL_SAFE_NO_PAD.decode(random_token()).unwrap_or_default();
+    let key: [u8; 32] = key.as_slice().try_into().map_err(|_| Error::internal())?;
+    meta::set(db, &context, &URL_SAFE_NO_PAD.encode(sealer.seal(&key, &context))).await?;
+    Ok(key)
 }
 
 /// A name that cannot be taken for the id of another environment.

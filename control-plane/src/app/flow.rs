@@ -16,6 +16,7 @@ mod uses;
 mod version;
 mod webhook;
 
+use kanat_auth::Role;
 use kanat_flow::fields::exposed_secrets;
 use kanat_flow::graph::{self, Graph};
 use kanat_flow::{Definition, Diagnostic, Identity};
@@ -29,6 +30,7 @@ use kanat_store::flow::{self, Filter, Flow};
 use kanat_store::{Db, flow_use, flow_version, published_api, schedule};
 
 use crate::app::{App, Caller, Change, Changed, IfMatch, name};
+pub use definition::{seal_all as seal_definitions, text as definition_text};
 pub use deploy::{Deploy, Deployed, Deploys, Rollback, deploy, deployed_plan, pause, resume, rollback};
 pub use diff::{Edition, diff};
 pub use fields::{misnamed, shut_out};
@@ -97,7 +99,8 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         status: Status::Draft,
         version: 0,
         trigger_kind: definition.source.trigger.as_str().to_owned(),
-        yaml_config: new.yaml_config,
+        yaml_config: String::new(),
+        sealed_config: None,
         change_summary: String::new(),
         draft: true,
         webhook_token: None,
@@ -105,6 +108,7 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
         created_at: now,
         updated_at: now,
     };
+    definition::keep(&app.sealer, &mut flow, new.yaml_config, &definition);
     webhook::give_token(app, &mut flow);
     let mut tx = app.store.begin().await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
@@ -123,7 +127,9 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Details, Err
 /// The environment's flows, newest first.
 pub async fn list(app: &App, caller: &Caller, filter: &Filter, page: Page) -> Result<Paged<Flow>, Error> {
     let mut tx = app.store.read().await?;
-    Ok(flow::list(&mut tx, &caller.environment_id, filter, page).await?)
+    let mut found = flow::list(&mut tx, &caller.environment_id, filter, page).await?;
+    found.items.iter_mut().for_each(|flow| hide_secrets(caller, flow));
+    Ok(found)
 }
 
 /// One flow with what its definition comes to.
@@ -131,7 +137,16 @@ pub async fn get(app: &App, caller: &Caller, id: &FlowId) -> Result<Details, Err
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    details(app, &mut tx, caller, flow, &names).await
+    let mut found = details(app, &mut tx, caller, flow, &names).await?;
+    hide_secrets(caller, &mut found.flow);
+    Ok(found)
+}
+
+/// Leaves a viewer the definition with its secrets masked.
+fn hide_secrets(caller: &Caller, flow: &mut Flow) {
+    if caller.role == Role::Viewer {
+        flow.sealed_config = None;
+    }
 }
 
 /// Changes what the update names. What is deployed stays as it is, but for its name and whether it is paused.
@@ -158,12 +173,24 @@ pub async fn update(
         flow.description = name::check_description("description", description)?;
     }
     let names = EnvironmentNames::load(change.db(), &caller.environment_id).await?;
-    if let Some(yaml_config) = update.yaml_config.filter(|yaml_config| *yaml_config != flow.yaml_config) {
+    let is_new = |yaml: &str, flow: &Flow| -> Result<bool, Error> {
+        Ok(yaml != flow.yaml_config && yaml != definition::text(&app.sealer, flow)?)
+    };
+    if let Some(yaml_config) = update.yaml_config
+        && is_new(&yaml_config, &flow)?
+    {
         let definition = definition::parse(&yaml_config)?;
         fields::refuse_exposed(&definition, &names)?;
-        flow.yaml_config = yaml_config;
         let deployed = flow_version::get(change.db(), id, flow.version).await?;
-        flow.draft = deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config);
+        let running = deployed.as_ref().map(|deployed| definition::text(&app.sealer, deployed)).transpose()?;
+        flow.draft = running.is_none_or(|running| running != yaml_config);
+        match deployed.filter(|_| !flow.draft) {
+            Some(deployed) => {
+                flow.yaml_config = deployed.yaml_config;
+                flow.sealed_config = deployed.sealed_config;
+            }
+            None => definition::keep(&app.sealer, &mut flow, yaml_config, &definition),
+        }
         if flow.version == 0 {
             flow.trigger_kind = definition.source.trigger.as_str().to_owned();
             webhook::give_token(app, &mut flow);
@@ -238,12 +265,12 @@ pub async fn plan_graph(app: &App, caller: &Caller, id: &FlowId, edition: Option
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
     let running = if flow.version == 0 { Edition::Draft } else { Edition::Version(flow.version) };
-    Ok(graph::of(&edition.unwrap_or(running).definition(&mut tx, &flow).await?))
+    Ok(graph::of(&edition.unwrap_or(running).definition(app, &mut tx, &flow).await?))
 }
 
 /// The names of the draft's steps.
-pub fn step_names(flow: &Flow) -> Result<Vec<String>, Error> {
-    Ok(definition::parse(&flow.yaml_config)?.steps.into_iter().map(|step| step.name).collect())
+pub fn step_names(app: &App, flow: &Flow) -> Result<Vec<String>, Error> {
+    Ok(definition::stored(&app.sealer, flow)?.steps.into_iter().map(|step| step.name).collect())
 }
 
 async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Error> {
@@ -267,12 +294,12 @@ async fn details(
     flow: Flow,
     names: &EnvironmentNames,
 ) -> Result<Details, Error> {
-    let definition = definition::parse(&flow.yaml_config)?;
+    let definition = definition::stored(&app.sealer, &flow)?;
     let mut warnings = fields::warnings(app, db, caller, &definition, names).await?;
     if flow.draft
         && let Some(running) = flow_version::get(db, &flow.id, flow.version).await?
     {
-        let running = definition::parse(&running.yaml_config)?;
+        let running = definition::stored(&app.sealer, &running)?;
         warnings.extend(fields::exposed_by_version(flow.version, &running, names));
     }
     let running = deployed_plan(app, db, &flow.environment_id, &flow.id).await?;

@@ -18,7 +18,7 @@ use kanat_proto::plan::v1::FlowPlan;
 use kanat_store::flow;
 
 use crate::app::change::published;
-use crate::app::{App, Caller};
+use crate::app::{App, Caller, environment};
 pub use bulk::{replay_all, retry_all};
 use filter::Listed;
 pub use filter::{ListQuery, Query};
@@ -176,7 +176,9 @@ async fn deployed(app: &App, caller: &Caller, flow_id: &FlowId) -> Result<FlowPl
         ))
     })?;
     if app.log.plan(flow_id, plan.version).await?.is_none() {
-        let saved = SavedPlan { flow_id: flow_id.clone(), version: plan.version, body: saved::body(&plan) };
+        let sealer = environment::sealer_of(app, &plan).await?;
+        let body = saved::kept(&plan, sealer.as_ref());
+        let saved = SavedPlan { flow_id: flow_id.clone(), version: plan.version, body };
         app.log.save_plans(vec![saved]).await?;
     }
     Ok(plan)

@@ -74,6 +74,7 @@ pub async fn flow(app: &App, name: &str) -> Flow {
         version: 1,
         trigger_kind: "poll".to_owned(),
         yaml_config: String::new(),
+        sealed_config: None,
         change_summary: String::new(),
         draft: true,
         webhook_token: None,

@@ -127,7 +127,9 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let wire::ListFlowVersionsRequest { id, limit, offset } = request.into_inner();
         let found = flow::list_versions(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
-        let (data, pagination) = page::convert(found.map_err(status::of)?, convert::version);
+        let found = found.map_err(status::of)?;
+        let (data, pagination) = page::convert(found, |version| convert::version(&self.app, version));
+        let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
         Ok(Response::new(wire::ListFlowVersionsResponse { data, pagination }))
     }
 
@@ -138,7 +140,7 @@ impl FlowService for Api {
         let caller = caller(&request)?;
         let wire::GetFlowVersionRequest { id, version } = request.into_inner();
         let found = flow::get_version(&self.app, &caller, &id.into(), version).await.map_err(status::of)?;
-        Ok(Response::new(convert::version(found)))
+        convert::version(&self.app, found).map(Response::new).map_err(status::of)
     }
 
     async fn diff_flow_versions(

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, header};
 use kanat_catalog::Instance;
+use kanat_catalog::instance::SHORTEST_MASKED;
 use kanat_mapping::{EvaluationError, Expression, Scope};
 use kanat_model::Timestamp;
 use kanat_model::message::Failure;
@@ -102,6 +103,11 @@ impl Program {
             }
         }
         Ok(())
+    }
+
+    /// Texts of the definition that are secret and long enough to be told from others.
+    pub fn literal_secrets(&self) -> impl Iterator<Item = &String> {
+        self.plan.literal_secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED)
     }
 
     /// The steps, in the order in which they run.

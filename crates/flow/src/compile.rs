@@ -11,6 +11,7 @@ use crate::definition::{
     Verify,
 };
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::literal;
 use crate::names::{self, Names};
 
 /// What a plan says about its flow beyond the definition.
@@ -80,6 +81,7 @@ fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Resu
         idempotency_key: text(definition.idempotency_key.as_ref()),
         retry: Some(definition.retry.to_plan()),
         made_from: None,
+        literal_secrets: literal::of_runs(definition),
     })
 }
 

@@ -9,6 +9,7 @@ use kanat_mapping::{Expression, JsonTemplate, Template};
 
 use crate::diagnostic::Position;
 use crate::fields::FieldUse;
+use crate::literal;
 use crate::retry;
 use crate::schedule::CronExpression;
 use crate::yaml::Node;
@@ -312,7 +313,7 @@ pub fn config_json(definition: &Definition) -> String {
     definition.tree.to_json_with(|path, text| match path {
         ["source", "verify", "secret" | "verify_token" | "password"] => masked(text).to_owned(),
         ["target", "headers", name] if is_secret_header(name) => masked(text).to_owned(),
-        _ => text.to_owned(),
+        _ => literal::shown(path, text),
     })
 }
 

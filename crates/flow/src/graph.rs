@@ -3,7 +3,7 @@
 mod text;
 
 use crate::definition::{Definition, OnFailure, PollTiming, Schedule, Step, Target, Trigger};
-use crate::duration;
+use crate::{duration, literal};
 
 /// A directed graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,12 @@ fn step_label(step: &Step) -> String {
 }
 
 fn target_label(target: &Target) -> String {
-    format!("{} {} on {}", target.method, target.endpoint.text(), target.connector.name)
+    format!(
+        "{} {} on {}",
+        target.method,
+        literal::shown(&["target", "endpoint"], target.endpoint.text()),
+        target.connector.name
+    )
 }
 
 #[cfg(test)]

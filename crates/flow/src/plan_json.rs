@@ -5,6 +5,7 @@ use kanat_proto::plan::v1 as plan;
 use serde_json::value::RawValue;
 
 use crate::definition::masked;
+use crate::literal;
 use crate::retry;
 
 /// The plan as a JSON object. What is empty is left out; literal secrets are masked.
@@ -94,7 +95,7 @@ fn poll(poll: &plan::Poll) -> Json {
     let schedule = |due: &plan::Schedule| object([("cron", text(&due.cron)), ("timezone", text(&due.timezone))]);
     object([
         ("type", text("poll")),
-        ("url", text(&poll.url)),
+        ("url", text(&literal::shown(&["source", "poll", "url"], &poll.url))),
         ("method", text(&poll.method)),
         ("headers", named_texts(&poll.headers)),
         ("params", named_texts(&poll.params)),
@@ -126,7 +127,7 @@ fn step(step: &plan::Step) -> Json {
         ("name", text(&step.name)),
         ("action", text(&format!("{}.{}", step.entry, step.action))),
         ("instance", text(&step.instance)),
-        ("params", if is_json { Some(step.params.clone()) } else { text(&step.params) }),
+        ("params", if is_json { Some(literal::shown_params(&step.params)) } else { text(&step.params) }),
         ("rejectOnFailure", Some(step.reject_on_failure.to_string())),
         ("when", text(&step.when)),
     ])
@@ -138,7 +139,9 @@ fn mapping(mapping: &plan::Mapping) -> Option<Json> {
 
 fn field(field: &plan::Field) -> Json {
     let (kind, value) = match &field.value {
-        Some(plan::field::Value::Expression(expression)) => ("expression", text(expression)),
+        Some(plan::field::Value::Expression(expression)) => {
+            ("expression", text(&literal::shown(&["mapping", field.name.as_str()], expression)))
+        }
         Some(plan::field::Value::Template(template)) => ("template", text(template)),
         Some(plan::field::Value::Each(each)) => {
             let map = each.map.as_ref().and_then(mapping);
@@ -152,7 +155,7 @@ fn field(field: &plan::Field) -> Json {
 fn target(target: &plan::Target) -> Json {
     object([
         ("instance", text(&target.instance)),
-        ("endpoint", text(&target.endpoint)),
+        ("endpoint", text(&literal::shown(&["target", "endpoint"], &target.endpoint))),
         ("method", text(&target.method)),
         ("headers", named_texts(&target.headers)),
         ("timeoutMs", Some(target.timeout_ms.to_string())),

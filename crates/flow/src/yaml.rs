@@ -55,6 +55,8 @@ pub(crate) struct Text {
     pub(crate) text: String,
     /// Where its first character stands; known when it is written on one line and without escapes.
     pub(crate) start: Option<Position>,
+    /// The bytes in which it is written, quotes and all; `None` when it did not come from YAML.
+    pub(crate) written: Option<std::ops::Range<usize>>,
 }
 
 /// A key of a map and its value.

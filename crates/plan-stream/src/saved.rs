@@ -1,7 +1,8 @@
 //! What is kept of a flow's version in the message log, by either plane: enough to run the messages that were accepted
-//! under it, and nothing that only the ingress needs.
+//! under it, and nothing that only the ingress needs. A plan with secrets of its own is sealed there.
 
 use bytes::Bytes;
+use kanat_auth::Sealer;
 use kanat_proto::plan::v1::trigger::Kind as Trigger;
 use kanat_proto::plan::v1::{FlowPlan, Webhook};
 use prost::Message;
@@ -14,6 +15,49 @@ pub fn body(plan: &FlowPlan) -> Bytes {
         *webhook = Webhook::default();
     }
     plan.encode_to_vec().into()
+}
+
+/// First byte of a body that is sealed: no encoding of a plan begins with it.
+const SEALED: u8 = 0;
+
+/// Why a body is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Encoding(#[from] prost::DecodeError),
+    #[error("it is sealed under a key that is not at hand: {0}")]
+    Sealed(#[from] kanat_auth::Error),
+    #[error("it is sealed, and the environment's key has not come")]
+    NoKey,
+}
+
+/// Returns what the message log is given of a plan: its body, sealed under the key of its environment if it has secrets.
+pub fn kept(plan: &FlowPlan, sealer: Option<&Sealer>) -> Bytes {
+    let body = body(plan);
+    match sealer.filter(|_| !plan.literal_secrets.is_empty()) {
+        Some(sealer) => {
+            [&[SEALED][..], sealer.seal(&body, &context(&plan.flow_id, plan.version)).as_slice()].concat().into()
+        }
+        None => body,
+    }
+}
+
+/// Returns the plan of what the message log has of a version.
+///
+/// # Errors
+/// It is no plan, or is sealed under another key than this.
+pub fn read(flow_id: &str, version: u32, kept: Bytes, sealer: Option<&Sealer>) -> Result<FlowPlan, Error> {
+    match kept.split_first() {
+        Some((&SEALED, sealed)) => {
+            let body = sealer.ok_or(Error::NoKey)?.open(sealed, &context(flow_id, version))?;
+            Ok(FlowPlan::decode(body.as_slice())?)
+        }
+        Some(_) | None => Ok(FlowPlan::decode(kept)?),
+    }
+}
+
+fn context(flow_id: &str, version: u32) -> String {
+    format!("plan/{flow_id}/{version}")
 }
 
 #[cfg(test)]
@@ -32,5 +76,25 @@ mod tests {
         let deployed = FlowPlan { trigger: webhook(full), paused: true, ..plan.clone() };
         let kept = FlowPlan { trigger: webhook(Webhook::default()), ..plan };
         assert_eq!(FlowPlan::decode(body(&deployed)).unwrap(), kept);
+    }
+
+    #[test]
+    fn a_plan_with_secrets_is_sealed_for_its_place() {
+        let sealer = Sealer::from_keys(&[[7; 32]]).unwrap();
+        let plain =
+            FlowPlan { flow_id: "flw_1".to_owned(), version: 3, when: "hush-hush".to_owned(), ..FlowPlan::default() };
+        let secret = FlowPlan { literal_secrets: vec!["hush-hush".to_owned()], ..plain.clone() };
+        let (open, sealed) = (kept(&plain, Some(&sealer)), kept(&secret, Some(&sealer)));
+        assert_eq!(read("flw_1", 3, open.clone(), None).unwrap(), plain);
+        assert!(!sealed.windows(9).any(|window| window == b"hush-hush"));
+        assert_eq!(read("flw_1", 3, sealed.clone(), Some(&sealer)).unwrap(), secret);
+        let other = Sealer::from_keys(&[[8; 32]]).unwrap();
+        for refused in [
+            read("flw_1", 3, sealed.clone(), None),
+            read("flw_1", 4, sealed.clone(), Some(&sealer)),
+            read("flw_1", 3, sealed, Some(&other)),
+        ] {
+            assert!(refused.is_err(), "{refused:?}");
+        }
     }
 }

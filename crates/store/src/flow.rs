@@ -21,8 +21,10 @@ pub struct Flow {
     pub version: u32,
     /// The trigger of the deployed version; of the draft before the first deploy.
     pub trigger_kind: String,
-    /// The draft.
+    /// The draft, its secrets masked.
     pub yaml_config: String,
+    /// The draft as it was written, sealed; `None` when that is `yaml_config`.
+    pub sealed_config: Option<Vec<u8>>,
     /// Whether the definition differs from the deployed one; true before the first deploy. Found with each read, and not
     /// written.
     pub draft: bool,
@@ -56,6 +58,7 @@ fn read(row: &AnyRow) -> Result<Flow, Error> {
         version: row.whole("version")?,
         trigger_kind: row.text("trigger_kind")?,
         yaml_config: row.text("yaml_config")?,
+        sealed_config: row.optional_bytes("sealed_config")?,
         draft: row.number("draft")? != 0,
         change_summary: row.text("change_summary")?,
         webhook_token: row.optional_bytes("webhook_token")?,
@@ -66,8 +69,8 @@ fn read(row: &AnyRow) -> Result<Flow, Error> {
 }
 
 const INSERT: &str = "INSERT INTO flow (id, account_id, environment_id, name, description, status, version, \
-    trigger_kind, yaml_config, change_summary, webhook_token, revision, created_at, updated_at) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    trigger_kind, yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 
 /// Errors when the environment has a flow of that name.
 pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
@@ -81,6 +84,7 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
         .bind(i64::from(flow.version))
         .bind(flow.trigger_kind.as_str())
         .bind(flow.yaml_config.as_str())
+        .bind(flow.sealed_config.clone())
         .bind(flow.change_summary.as_str())
         .bind(flow.webhook_token.clone())
         .bind(flow.revision.cast_signed())
@@ -93,9 +97,11 @@ pub async fn insert(db: &mut Db, flow: &Flow) -> Result<(), Error> {
 }
 
 const GET: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, change_summary, webhook_token, revision, created_at, updated_at, \
+    yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at, \
     CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
-    AND v.yaml_config = flow.yaml_config) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow \
+    AND v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config \
+    OR v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) \
+    END AS draft FROM flow \
     WHERE environment_id = $1 AND id = $2 AND deleted_at IS NULL";
 
 pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Result<Option<Flow>, Error> {
@@ -104,9 +110,11 @@ pub async fn get(db: &mut Db, environment: &EnvironmentId, id: &FlowId) -> Resul
 }
 
 const FIND: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, change_summary, webhook_token, revision, created_at, updated_at, \
+    yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at, \
     CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
-    AND v.yaml_config = flow.yaml_config) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft \
+    AND v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config \
+    OR v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) \
+    END AS draft \
     FROM flow WHERE environment_id = $1 AND (id = $2 OR name = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1";
 
 /// The environment's flow of that id or name.
@@ -135,9 +143,11 @@ const COUNT: &str = "SELECT COUNT(*) AS total FROM flow WHERE environment_id = $
     AND ($2 = '' OR status = $2) AND ($3 = '' OR name GLOB $3 \
     OR description GLOB $3)";
 const LIST: &str = "SELECT id, account_id, environment_id, name, description, status, version, trigger_kind, \
-    yaml_config, change_summary, webhook_token, revision, created_at, updated_at, \
+    yaml_config, sealed_config, change_summary, webhook_token, revision, created_at, updated_at, \
     CASE WHEN EXISTS (SELECT 1 FROM flow_version v WHERE v.flow_id = flow.id AND v.version = flow.version \
-    AND v.yaml_config = flow.yaml_config) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) END AS draft FROM flow \
+    AND v.yaml_config = flow.yaml_config AND (v.sealed_config = flow.sealed_config \
+    OR v.sealed_config IS NULL AND flow.sealed_config IS NULL)) THEN CAST(0 AS BIGINT) ELSE CAST(1 AS BIGINT) \
+    END AS draft FROM flow \
     WHERE environment_id = $1 AND deleted_at IS NULL AND ($2 = '' OR status = $2) \
     AND ($3 = '' OR name GLOB $3 OR description GLOB $3) \
     ORDER BY id DESC LIMIT $4 OFFSET $5";
@@ -165,7 +175,8 @@ pub async fn list(db: &mut Db, environment: &EnvironmentId, filter: &Filter, pag
 }
 
 const UPDATE: &str = "UPDATE flow SET name = $3, description = $4, status = $5, version = $6, trigger_kind = $7, \
-    yaml_config = $8, change_summary = $9, webhook_token = $10, revision = revision + 1, updated_at = $11 \
+    yaml_config = $8, sealed_config = $12, change_summary = $9, webhook_token = $10, revision = revision + 1, \
+    updated_at = $11 \
     WHERE id = $1 AND revision = $2 AND deleted_at IS NULL";
 
 /// Writes what may change, as the next revision. Errors when the row is no longer at `flow.revision`, and when another
@@ -183,6 +194,7 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
         .bind(flow.change_summary.as_str())
         .bind(flow.webhook_token.clone())
         .bind(flow.updated_at.as_millis())
+        .bind(flow.sealed_config.clone())
         .execute(db)
         .await
         .map_err(|error| Error::taken(error, "flow", &flow.name))?;
@@ -190,6 +202,53 @@ pub async fn update(db: &mut Db, flow: &mut Flow) -> Result<(), Error> {
         return Err(Error::Changed { kind: "flow", id: flow.id.as_str().to_owned() });
     }
     flow.revision += 1;
+    Ok(())
+}
+
+/// A definition that is not sealed: a draft, or a version where there is a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsealed {
+    pub flow_id: FlowId,
+    /// 0 for the draft.
+    pub version: u32,
+    pub yaml_config: String,
+}
+
+const UNSEALED: &str = "SELECT flow_id, version, yaml_config FROM (\
+    SELECT id AS flow_id, CAST(0 AS BIGINT) AS version, yaml_config FROM flow WHERE sealed_config IS NULL \
+    UNION ALL SELECT flow_id, version, yaml_config FROM flow_version WHERE sealed_config IS NULL) unsealed \
+    WHERE flow_id > $1 OR flow_id = $1 AND version > $2 ORDER BY flow_id, version LIMIT $3";
+
+/// Returns definitions of all accounts, of deleted flows too, in order of flow and version, after those of `after`.
+pub async fn unsealed(db: &mut Db, after: (&FlowId, i64), limit: u32) -> Result<Vec<Unsealed>, Error> {
+    let (flow, version) = after;
+    let rows = sqlx::query(UNSEALED).bind(flow.as_str()).bind(version).bind(i64::from(limit)).fetch_all(db).await?;
+    let unsealed = |row: &AnyRow| {
+        Ok(Unsealed {
+            flow_id: row.id("flow_id")?,
+            version: row.whole("version")?,
+            yaml_config: row.text("yaml_config")?,
+        })
+    };
+    rows.iter().map(unsealed).collect()
+}
+
+const SEAL_DRAFT: &str = "UPDATE flow SET yaml_config = $4, sealed_config = $5 \
+    WHERE id = $1 AND CAST($2 AS BIGINT) = 0 AND yaml_config = $3 AND sealed_config IS NULL";
+const SEAL_VERSION: &str = "UPDATE flow_version SET yaml_config = $4, sealed_config = $5 \
+    WHERE flow_id = $1 AND version = $2 AND yaml_config = $3 AND sealed_config IS NULL";
+
+/// Seals a definition, unless it was changed meanwhile. The flow's revision stays: nothing changes for those who read it.
+pub async fn seal(db: &mut Db, plain: &Unsealed, masked: &str, sealed: &[u8]) -> Result<(), Error> {
+    let statement = if plain.version == 0 { SEAL_DRAFT } else { SEAL_VERSION };
+    sqlx::query(statement)
+        .bind(plain.flow_id.as_str())
+        .bind(i64::from(plain.version))
+        .bind(plain.yaml_config.as_str())
+        .bind(masked)
+        .bind(sealed.to_vec())
+        .execute(db)
+        .await?;
     Ok(())
 }
 

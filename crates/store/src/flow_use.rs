@@ -1,6 +1,7 @@
 //! Which resources a deployed flow reads or calls, so that none is deleted under it.
 
 use kanat_model::id::FlowId;
+use sqlx::any::AnyRow;
 
 use crate::row::Read;
 use crate::{Db, Error};
@@ -20,16 +21,36 @@ pub async fn replace(db: &mut Db, flow: &FlowId, resource_ids: &[String]) -> Res
 const USERS: &str = "SELECT flow.name AS name FROM flow_use JOIN flow ON flow.id = flow_use.flow_id \
     WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL ORDER BY flow.name LIMIT 10";
 
-const DEFINITIONS: &str = "SELECT flow.name AS name, flow_version.yaml_config AS yaml_config FROM flow_use \
+const DEFINITIONS: &str = "SELECT flow.id AS id, flow.name AS name, flow_version.yaml_config AS yaml_config, \
+    flow_version.sealed_config AS sealed_config FROM flow_use \
     JOIN flow ON flow.id = flow_use.flow_id \
     JOIN flow_version ON flow_version.flow_id = flow.id AND flow_version.version = flow.version \
     WHERE flow_use.resource_id = $1 AND flow.deleted_at IS NULL \
     ORDER BY flow.name LIMIT 100";
 
-/// Returns name and deployed definition of flows that use the resource, at most 100.
-pub async fn definitions(db: &mut Db, resource_id: &str) -> Result<Vec<(String, String)>, Error> {
+/// A flow that uses a resource, with its deployed definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    pub flow_id: FlowId,
+    pub name: String,
+    /// Its secrets masked.
+    pub yaml_config: String,
+    /// As it was written, sealed; `None` when that is `yaml_config`.
+    pub sealed_config: Option<Vec<u8>>,
+}
+
+/// Returns the deployed flows that use the resource, at most 100.
+pub async fn definitions(db: &mut Db, resource_id: &str) -> Result<Vec<User>, Error> {
     let rows = sqlx::query(DEFINITIONS).bind(resource_id).fetch_all(db).await?;
-    rows.iter().map(|row| Ok((row.text("name")?, row.text("yaml_config")?))).collect()
+    let user = |row: &AnyRow| {
+        Ok(User {
+            flow_id: row.id("id")?,
+            name: row.text("name")?,
+            yaml_config: row.text("yaml_config")?,
+            sealed_config: row.optional_bytes("sealed_config")?,
+        })
+    };
+    rows.iter().map(user).collect()
 }
 
 /// Names of deployed flows that use the resource, at most ten.

@@ -13,7 +13,10 @@ pub struct FlowVersion {
     pub flow_id: FlowId,
     /// From 1.
     pub version: u32,
+    /// Its secrets masked.
     pub yaml_config: String,
+    /// As it was written, sealed; `None` when that is `yaml_config`.
+    pub sealed_config: Option<Vec<u8>>,
     pub change_summary: String,
     pub created_at: Timestamp,
     /// Name of who deployed it.
@@ -25,6 +28,7 @@ fn read(row: &AnyRow) -> Result<FlowVersion, Error> {
         flow_id: row.id("flow_id")?,
         version: row.whole("version")?,
         yaml_config: row.text("yaml_config")?,
+        sealed_config: row.optional_bytes("sealed_config")?,
         change_summary: row.text("change_summary")?,
         created_at: row.time("created_at")?,
         created_by: row.text("created_by")?,
@@ -32,13 +36,15 @@ fn read(row: &AnyRow) -> Result<FlowVersion, Error> {
 }
 
 const INSERT: &str = "INSERT INTO flow_version \
-    (flow_id, version, yaml_config, change_summary, created_at, created_by) VALUES ($1, $2, $3, $4, $5, $6)";
+    (flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
 pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
     sqlx::query(INSERT)
         .bind(version.flow_id.as_str())
         .bind(i64::from(version.version))
         .bind(version.yaml_config.as_str())
+        .bind(version.sealed_config.clone())
         .bind(version.change_summary.as_str())
         .bind(version.created_at.as_millis())
         .bind(version.created_by.as_str())
@@ -47,7 +53,7 @@ pub async fn insert(db: &mut Db, version: &FlowVersion) -> Result<(), Error> {
     Ok(())
 }
 
-const GET: &str = "SELECT flow_id, version, yaml_config, change_summary, created_at, created_by FROM flow_version \
+const GET: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by FROM flow_version \
     WHERE flow_id = $1 AND version = $2";
 
 pub async fn get(db: &mut Db, flow: &FlowId, version: u32) -> Result<Option<FlowVersion>, Error> {
@@ -63,8 +69,8 @@ pub struct Running {
     pub flow_name: String,
 }
 
-const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.change_summary, v.created_at, v.created_by, \
-    flow.environment_id AS environment_id, flow.name AS name FROM flow \
+const RUNNING: &str = "SELECT v.flow_id, v.version, v.yaml_config, v.sealed_config, v.change_summary, v.created_at, \
+    v.created_by, flow.environment_id AS environment_id, flow.name AS name FROM flow \
     JOIN flow_version v ON v.flow_id = flow.id AND v.version = flow.version \
     WHERE flow.deleted_at IS NULL AND flow.id > $1 AND v.yaml_config LIKE $2 ORDER BY flow.id LIMIT $3";
 
@@ -84,7 +90,7 @@ pub async fn running(db: &mut Db, word: &str, after: &FlowId, limit: u32) -> Res
 }
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM flow_version WHERE flow_id = $1";
-const LIST: &str = "SELECT flow_id, version, yaml_config, change_summary, created_at, created_by FROM flow_version \
+const LIST: &str = "SELECT flow_id, version, yaml_config, sealed_config, change_summary, created_at, created_by FROM flow_version \
     WHERE flow_id = $1 ORDER BY version DESC LIMIT $2 OFFSET $3";
 
 /// The flow's versions, newest first.

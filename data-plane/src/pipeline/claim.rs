@@ -225,6 +225,7 @@ impl Pipeline {
             Err(
                 error @ (crate::plans::versions::Error::Later { .. }
                 | crate::plans::versions::Error::Encoding { .. }
+                | crate::plans::versions::Error::Saved { .. }
                 | crate::plans::versions::Error::Compile { .. }),
             ) => {
                 let failure = Failure {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use kanat_auth::Sealer;
 use kanat_engine::{CompileError, Program};
 use kanat_model::Timestamp;
 use kanat_model::id::{AccountId, EnvironmentId, FlowId};
@@ -124,8 +125,8 @@ impl Deployed {
     }
 
     /// What the message log keeps of the plan.
-    pub(super) fn saved(&self) -> Result<Bytes, versions::Error> {
-        self.plan().map(|plan| saved::body(&plan)).map_err(|source| self.unread(source))
+    pub(super) fn saved(&self, sealer: Option<&Sealer>) -> Result<Bytes, versions::Error> {
+        self.plan().map(|plan| saved::kept(&plan, sealer)).map_err(|source| self.unread(source))
     }
 
     /// Whether the message log keeps the same of both.

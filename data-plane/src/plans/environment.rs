@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use kanat_auth::Sealer;
 use kanat_catalog::Instance;
 use kanat_engine::Resources;
 use kanat_mapping::{Lookup, Named, Tables};
@@ -97,6 +98,11 @@ impl Environment {
     /// Where its published APIs are reached, when it has an address of its own.
     pub(crate) fn base_url(&self) -> Option<&str> {
         self.host.as_ref()?.base_url.as_deref()
+    }
+
+    /// What seals and opens what the message log keeps for this environment, and nobody may read there.
+    pub(crate) fn sealer(&self) -> Option<&Sealer> {
+        self.host.as_ref()?.sealer.as_deref()
     }
 
     /// A part of a lookup table, by its resource id.

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kanat_auth::Sealer;
 use kanat_engine::CompileError;
 use kanat_message_log::{MessageLog, SavedPlan};
 use kanat_model::id::FlowId;
-use kanat_proto::plan::v1::{FlowPlan, SetVersion};
+use kanat_plan_stream::saved;
+use kanat_proto::plan::v1::SetVersion;
 use prost::Message;
 
 use super::deployed::Flow;
@@ -30,6 +32,8 @@ pub enum Error {
     Later { generation: u64 },
     #[error("version {version} of flow {flow_id} cannot be read: {source}")]
     Encoding { flow_id: FlowId, version: u32, source: prost::DecodeError },
+    #[error("version {version} of flow {flow_id} cannot be read: {source}")]
+    Saved { flow_id: FlowId, version: u32, source: saved::Error },
     #[error("version {version} of flow {flow_id} cannot run on this build: {source}")]
     Compile { flow_id: FlowId, version: u32, source: CompileError },
 }
@@ -66,8 +70,8 @@ impl Versions {
             return Ok(Some(flow));
         }
         let Some(body) = self.log.plan(flow_id, version).await? else { return Ok(None) };
-        let plan =
-            FlowPlan::decode(body).map_err(|source| Error::Encoding { flow_id: flow_id.clone(), version, source })?;
+        let plan = saved::read(flow_id.as_str(), version, body, environment.sealer())
+            .map_err(|source| Error::Saved { flow_id: flow_id.clone(), version, source })?;
         if let Some(made_from) = &plan.made_from {
             refuse_later(environment, made_from)?;
         }
@@ -129,8 +133,10 @@ fn refuse_later(environment: &Environment, needed: &SetVersion) -> Result<(), Er
 ///
 /// # Errors
 /// The log cannot be written: the change must not go live.
-pub async fn save(log: &dyn MessageLog, changes: &[FlowChange]) -> Result<(), Error> {
-    let plans = changes.iter().filter_map(|change| to_save(change).transpose()).collect::<Result<Vec<_>, _>>()?;
+pub async fn save(log: &dyn MessageLog, environment: &Environment, changes: &[FlowChange]) -> Result<(), Error> {
+    let sealer = environment.sealer();
+    let plans = changes.iter().filter_map(|change| to_save(change, sealer).transpose());
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
     for batch in plans.chunks(BATCH) {
         log.save_plans(batch.to_vec()).await?;
     }
@@ -138,10 +144,10 @@ pub async fn save(log: &dyn MessageLog, changes: &[FlowChange]) -> Result<(), Er
 }
 
 /// What a change adds to what is saved already; pausing a flow or rotating its token adds nothing.
-fn to_save(change: &FlowChange) -> Result<Option<SavedPlan>, Error> {
+fn to_save(change: &FlowChange, sealer: Option<&Sealer>) -> Result<Option<SavedPlan>, Error> {
     let Some(after) = change.after.as_ref() else { return Ok(None) };
     if change.before.as_ref().is_some_and(|before| before.is_saved_as(after)) {
         return Ok(None);
     }
-    Ok(Some(SavedPlan { flow_id: after.id.clone(), version: after.version, body: after.saved()? }))
+    Ok(Some(SavedPlan { flow_id: after.id.clone(), version: after.version, body: after.saved(sealer)? }))
 }

@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
+use kanat_auth::Sealer;
 use kanat_model::id::EnvironmentId;
 use kanat_proto::plan::v1::EnvironmentSettings;
 use url::Url;
 
-/// What an environment says of the requests that are for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What an environment says of the requests that are for it, and the key of what is sealed in it.
+#[derive(Debug, Clone)]
 pub(crate) struct Host {
     /// Where its APIs are reached, without a slash at the end; `None` when hosts do not tell environments apart.
     pub base_url: Option<Box<str>>,
@@ -17,15 +19,24 @@ pub(crate) struct Host {
     is_default: bool,
     /// The host name of the service's public URL.
     public_host: Option<Box<str>>,
+    /// For what the message log keeps and nobody may read there; `None` from a control plane of a former build.
+    pub sealer: Option<Arc<Sealer>>,
 }
 
 impl Host {
     /// Errors with what is wrong with the settings.
     pub fn compile(settings: EnvironmentSettings) -> Result<Self, String> {
-        let EnvironmentSettings { base_url, is_default, public_host, .. } = settings;
+        let EnvironmentSettings { base_url, is_default, public_host, sealing_key, .. } = settings;
+        let sealer = match sealing_key.as_slice() {
+            [] => None,
+            key => {
+                let key = key.try_into().map_err(|_| "the sealing key is not of 32 bytes".to_owned())?;
+                Some(Arc::new(Sealer::from_keys(&[key]).map_err(|error| error.to_string())?))
+            }
+        };
         let public_host = Some(public_host.into_boxed_str()).filter(|host| !host.is_empty());
         if base_url.is_empty() {
-            return Ok(Self { base_url: None, authority: None, is_default, public_host });
+            return Ok(Self { base_url: None, authority: None, is_default, public_host, sealer });
         }
         let url = Url::parse(&base_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let authority = url.as_ref().and_then(|url| {
@@ -34,7 +45,7 @@ impl Host {
         });
         let authority = authority.ok_or_else(|| format!("{base_url:?} is no address of an environment"))?;
         let base_url = Some(base_url.trim_end_matches('/').into());
-        Ok(Self { base_url, authority: Some(authority.into()), is_default, public_host })
+        Ok(Self { base_url, authority: Some(authority.into()), is_default, public_host, sealer })
     }
 }
 

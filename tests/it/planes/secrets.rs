@@ -1,7 +1,5 @@
 //! Secrets are nowhere to be read: not in answers, not in traces, not in logs, not on disk.
 
-use std::path::Path;
-
 use kanat_tests::app::KEY;
 use kanat_tests::target::{Received, Reply};
 use kanat_tests::{FakeTarget, TestApp};
@@ -32,11 +30,6 @@ fn parrot(received: &Received, _earlier: usize) -> Reply {
     Reply::Answer(500, Vec::new(), echo.to_string())
 }
 
-fn files(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
-}
-
 #[tokio::test]
 async fn no_secret_shows_in_answers_traces_logs_or_files() {
     let mut app = TestApp::start_with(&[("KANAT_LOG", "debug")]).await;
@@ -62,8 +55,7 @@ async fn no_secret_shows_in_answers_traces_logs_or_files() {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
-    for path in files(&app.data_dir()) {
-        let bytes = std::fs::read(&path).unwrap();
+    for (path, bytes) in app.files() {
         // The message keeps the headers that it came with; the configuration keeps no secret in the clear.
         for secret in [TOKEN, KEY] {
             let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());

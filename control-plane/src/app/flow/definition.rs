@@ -1,7 +1,118 @@
-//! Definitions that callers send: what is wrong with them, in the words of an error.
+//! Definitions that callers send: what is wrong with them, in the words of an error; and how they are kept. One with a secret
+//! that is written out is sealed, and stands masked beside its seal.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use kanat_auth::Sealer;
 use kanat_flow::{Definition, Diagnostic};
+use kanat_model::id::FlowId;
 use kanat_model::{Error, FieldError};
+use kanat_store::flow::{self, Flow};
+use kanat_store::flow_use::User;
+use kanat_store::flow_version::FlowVersion;
+use kanat_store::meta;
+
+use crate::app::App;
+
+/// A definition as the store has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'r> {
+    flow_id: &'r FlowId,
+    masked: &'r str,
+    sealed: Option<&'r [u8]>,
+}
+
+impl<'r> From<&'r Flow> for Stored<'r> {
+    fn from(flow: &'r Flow) -> Self {
+        Self { flow_id: &flow.id, masked: &flow.yaml_config, sealed: flow.sealed_config.as_deref() }
+    }
+}
+
+impl<'r> From<&'r FlowVersion> for Stored<'r> {
+    fn from(version: &'r FlowVersion) -> Self {
+        Self { flow_id: &version.flow_id, masked: &version.yaml_config, sealed: version.sealed_config.as_deref() }
+    }
+}
+
+impl<'r> From<&'r User> for Stored<'r> {
+    fn from(user: &'r User) -> Self {
+        Self { flow_id: &user.flow_id, masked: &user.yaml_config, sealed: user.sealed_config.as_deref() }
+    }
+}
+
+/// Returns the text of a definition as it was written.
+pub fn text<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Cow<'r, str>, Error> {
+    let Stored { flow_id, masked, sealed } = stored.into();
+    let Some(sealed) = sealed else { return Ok(masked.into()) };
+    let failed = |error: &dyn std::fmt::Display| {
+        tracing::error!(flow.id = %flow_id, error = %error, "the definition of a flow cannot be read");
+        Error::internal()
+    };
+    let plain = sealer.open(sealed, &seal_context(flow_id)).map_err(|error| failed(&error))?;
+    String::from_utf8(plain).map(Cow::Owned).map_err(|_| failed(&"it is no text"))
+}
+
+/// Returns a definition that the store has.
+pub fn stored<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Definition, Error> {
+    parse(&text(sealer, stored)?)
+}
+
+/// Gives a flow another draft.
+pub fn keep(sealer: &Sealer, flow: &mut Flow, yaml: String, definition: &Definition) {
+    match kanat_flow::without_secrets(&yaml, definition) {
+        Some(masked) => {
+            flow.sealed_config = Some(sealer.seal(yaml.as_bytes(), &seal_context(&flow.id)));
+            flow.yaml_config = masked;
+        }
+        None => {
+            flow.sealed_config = None;
+            flow.yaml_config = yaml;
+        }
+    }
+}
+
+/// The mark of a store whose definitions of former builds were looked through.
+const SEALED: &str = "literal_secrets";
+
+/// Definitions that are looked through at a time.
+const PAGE: u32 = 100;
+
+/// Seals what earlier builds kept in the clear: definitions with secrets that are written out. Once for a store.
+pub async fn seal_all(app: &App) -> Result<(), Error> {
+    if meta::get(&mut *app.store.read().await?, SEALED).await?.is_some() {
+        return Ok(());
+    }
+    let mut after = (FlowId::from(""), 0);
+    // The same text has the same seal: what is deployed is no draft.
+    let mut seals: HashMap<String, Vec<u8>> = HashMap::new();
+    loop {
+        let page = flow::unsealed(&mut *app.store.read().await?, (&after.0, after.1), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        let end = (last.flow_id.clone(), i64::from(last.version));
+        for plain in page {
+            if plain.flow_id != after.0 {
+                seals.clear();
+                after.0 = plain.flow_id.clone();
+            }
+            let Ok(definition) = parse(&plain.yaml_config) else { continue };
+            let Some(masked) = kanat_flow::without_secrets(&plain.yaml_config, &definition) else { continue };
+            let seal = || app.sealer.seal(plain.yaml_config.as_bytes(), &seal_context(&plain.flow_id));
+            let sealed = seals.entry(plain.yaml_config.clone()).or_insert_with(seal);
+            let mut tx = app.store.begin().await?;
+            flow::seal(&mut tx, &plain, &masked, sealed).await?;
+            tx.commit().await?;
+        }
+        after = end;
+    }
+    let mut tx = app.store.begin().await?;
+    meta::set(&mut tx, SEALED, "sealed").await?;
+    Ok(tx.commit().await?)
+}
+
+fn seal_context(flow: &FlowId) -> String {
+    format!("definition/{flow}")
+}
 
 /// A definition that is right in itself. Errors name all that is wrong.
 pub fn parse(yaml: &str) -> Result<Definition, Error> {

@@ -14,6 +14,7 @@ use kanat_model::{Code, Error, Timestamp};
 use kanat_plan_stream::Kind;
 use kanat_proto::plan::v1::{FlowPlan, SetVersion, trigger};
 use kanat_store::flow::{self, Flow};
+use kanat_store::flow_version::FlowVersion;
 use kanat_store::{Db, Tx, environment, flow_version, meta};
 use prost::Message;
 
@@ -182,6 +183,7 @@ impl Asked {
                     )));
                 }
                 flow.yaml_config = former.yaml_config;
+                flow.sealed_config = former.sealed_config;
                 flow.change_summary = format!("rollback to version {version}");
             }
         }
@@ -210,7 +212,7 @@ async fn ready(
 ) -> Result<Ready, Error> {
     let made_from = set_version(&mut tx, caller).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    let definition = definition::parse(&flow.yaml_config)?;
+    let definition = definition::stored(&app.sealer, &flow)?;
     let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
     if !missing.is_empty() {
         return Err(definition::invalid("the definition does not fit the environment", &missing));
@@ -253,12 +255,15 @@ async fn set_version(db: &mut Db, caller: &Caller) -> Result<Option<SetVersion>,
 /// it compiles to today.
 async fn runs_already(app: &App, flow: &Flow, db: &mut Db) -> Result<bool, Error> {
     let deployed = flow_version::get(db, &flow.id, flow.version).await?;
-    if flow.draft || deployed.is_none_or(|deployed| deployed.yaml_config != flow.yaml_config) {
+    let is_same = |deployed: FlowVersion| {
+        deployed.yaml_config == flow.yaml_config && deployed.sealed_config == flow.sealed_config
+    };
+    if flow.draft || !deployed.is_some_and(is_same) {
         return Ok(false);
     }
     let Some(running) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? else { return Ok(false) };
     let names = EnvironmentNames::load(db, &flow.environment_id).await?;
-    let plan = kanat_flow::compile(&definition::parse(&flow.yaml_config)?, &names, identity(flow));
+    let plan = kanat_flow::compile(&definition::stored(&app.sealer, flow)?, &names, identity(flow));
     Ok(plan.is_ok_and(|plan| comparable(plan) == comparable(running)))
 }
 

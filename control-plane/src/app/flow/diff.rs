@@ -31,13 +31,13 @@ impl Edition {
     }
 
     /// Returns its definition; errors when the flow has no such version.
-    pub async fn definition(self, db: &mut Db, flow: &Flow) -> Result<Definition, Error> {
+    pub async fn definition(self, app: &App, db: &mut Db, flow: &Flow) -> Result<Definition, Error> {
         match self {
-            Self::Draft => definition::parse(&flow.yaml_config),
+            Self::Draft => definition::stored(&app.sealer, flow),
             Self::Version(number) => {
                 let found = flow_version::get(db, &flow.id, number).await?;
                 let missing = || Error::new(Code::NotFound, format!("flow {:?} has no version {number}", flow.name));
-                definition::parse(&found.ok_or_else(missing)?.yaml_config)
+                definition::stored(&app.sealer, &found.ok_or_else(missing)?)
             }
         }
     }
@@ -56,7 +56,7 @@ impl std::fmt::Display for Edition {
 pub async fn diff(app: &App, caller: &Caller, id: &FlowId, from: Edition, to: Edition) -> Result<Vec<Change>, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
-    let before = from.definition(&mut tx, &flow).await?;
-    let after = to.definition(&mut tx, &flow).await?;
+    let before = from.definition(app, &mut tx, &flow).await?;
+    let after = to.definition(app, &mut tx, &flow).await?;
     Ok(diff::between(&before, &after))
 }

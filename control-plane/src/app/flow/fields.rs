@@ -2,10 +2,11 @@
 //! secrets that it would show.
 
 use kanat_flow::fields::{configured_instances, exposed_secrets, unset_fields, unusable_secrets};
-use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names};
+use kanat_flow::{Definition, Diagnostic, Names, Severity, check_names, literal_secrets};
 use kanat_model::Error;
 use kanat_model::id::InstanceId;
 use kanat_plan_stream::Kind;
+use kanat_store::flow_use::User;
 use kanat_store::{Db, connector_instance, flow_use};
 
 use super::definition;
@@ -20,7 +21,8 @@ pub async fn warnings(
     definition: &Definition,
     names: &EnvironmentNames,
 ) -> Result<Vec<Diagnostic>, Error> {
-    let found = unset(app, db, caller, definition, names).await?.into_iter().chain(exposed_secrets(definition, names));
+    let unset = unset(app, db, caller, definition, names).await?;
+    let found = unset.into_iter().chain(exposed_secrets(definition, names)).chain(literal_secrets(definition));
     let found = found.map(|found| Diagnostic { severity: Severity::Warning, ..found });
     Ok(in_order(check_names(definition, names), found))
 }
@@ -63,8 +65,9 @@ pub async fn shut_out(app: &App, caller: &Caller, instance: &InstanceId) -> Resu
     }
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     let mut found = Vec::new();
-    for (flow, yaml) in users {
-        let unset = unset(app, &mut tx, caller, &definition::parse(&yaml)?, &names).await?;
+    for user in users {
+        let unset = unset(app, &mut tx, caller, &definition::stored(&app.sealer, &user)?, &names).await?;
+        let flow = user.name;
         let errors = unset.into_iter().filter(|unset| unset.severity == Severity::Error);
         found.extend(errors.map(|error| format!("flow {flow:?} is live, and in its {} {}", error.path, error.message)));
     }
@@ -80,11 +83,11 @@ pub async fn misnamed(app: &App, caller: &Caller, instance: &InstanceId) -> Resu
     };
     let users = flow_use::definitions(&mut tx, &Kind::ConnectorInstance.resource_id(instance)).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    let misses = |yaml: &str| {
-        let definition = definition::parse(yaml);
+    let misses = |user: &&User| {
+        let definition = definition::stored(&app.sealer, *user);
         definition.is_ok_and(|definition| definition.instances().any(|name| names.instance(name).is_none()))
     };
-    let flows: Vec<&str> = users.iter().filter(|(_, yaml)| misses(yaml)).map(|(flow, _)| flow.as_str()).collect();
+    let flows: Vec<&str> = users.iter().filter(misses).map(|user| user.name.as_str()).collect();
     Ok((!flows.is_empty()).then(|| {
         format!(
             "flows that run call it by a former name, and go on until their next deploy: change their definitions to {:?}: {}",

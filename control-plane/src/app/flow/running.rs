@@ -29,7 +29,7 @@ pub async fn tell_of_exposed_secrets(app: &App) -> Result<(), Error> {
                 names.insert(running.environment_id.clone(), loaded);
             }
             let Some(names) = names.get(&running.environment_id) else { continue };
-            let Ok(definition) = definition::parse(&running.version.yaml_config) else { continue };
+            let Ok(definition) = definition::stored(&app.sealer, &running.version) else { continue };
             for exposed in exposed_secrets(&definition, names) {
                 tracing::warn!(
                     flow.id = %running.version.flow_id,

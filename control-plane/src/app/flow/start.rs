@@ -11,7 +11,7 @@ use kanat_proto::plan::v1::FlowPlan;
 
 use super::names::EnvironmentNames;
 use super::samples::Samples;
-use crate::app::App;
+use crate::app::{App, environment};
 
 /// A message that is to be.
 #[derive(Debug)]
@@ -111,6 +111,7 @@ async fn save_plan(app: &App, plan: &FlowPlan) -> Result<(), Error> {
     if app.log.plan(&flow_id, plan.version).await?.is_some() {
         return Ok(());
     }
-    let saved = SavedPlan { flow_id, version: plan.version, body: saved::body(plan) };
+    let sealer = environment::sealer_of(app, plan).await?;
+    let saved = SavedPlan { flow_id, version: plan.version, body: saved::kept(plan, sealer.as_ref()) };
     Ok(app.log.save_plans(vec![saved]).await?)
 }

@@ -191,7 +191,7 @@ async fn callable(db: &mut Db, api: &PublishedApi, name: &str) -> Result<Flow, E
 
 /// The steps that an answer names are those of the draft or of what is deployed.
 async fn check_answer(app: &App, db: &mut Db, flow: &Flow, texts: &Texts) -> Result<(), Error> {
-    let mut steps = step_names(flow)?;
+    let mut steps = step_names(app, flow)?;
     if let Some(plan) = deployed_plan(app, db, &flow.environment_id, &flow.id).await? {
         steps.extend(plan.steps.into_iter().map(|step| step.name));
     }

@@ -51,6 +51,7 @@ pub fn filter(request: wire::ListFlowsRequest) -> Result<Filter, Error> {
 pub fn flow(app: &App, caller: &Caller, flow: Flow) -> Result<wire::Flow, Error> {
     Ok(wire::Flow {
         webhook_url: flow::webhook_url(app, caller, &flow)?,
+        yaml_config: flow::definition_text(&app.sealer, &flow)?.into_owned(),
         rejected: rejected(app, &flow.id),
         etag: etag(flow.revision),
         id: flow.id.into_string(),
@@ -58,7 +59,6 @@ pub fn flow(app: &App, caller: &Caller, flow: Flow) -> Result<wire::Flow, Error>
         status: flow.status.as_str().to_owned(),
         version: flow.version,
         description: flow.description,
-        yaml_config: flow.yaml_config,
         change_summary: flow.change_summary,
         created_at: flow.created_at.to_string(),
         updated_at: flow.updated_at.to_string(),
@@ -184,15 +184,15 @@ pub fn started(started: Started) -> wire::RunFlowResponse {
     }
 }
 
-pub fn version(version: FlowVersion) -> wire::FlowVersion {
-    wire::FlowVersion {
+pub fn version(app: &App, version: FlowVersion) -> Result<wire::FlowVersion, Error> {
+    Ok(wire::FlowVersion {
+        yaml_config: flow::definition_text(&app.sealer, &version)?.into_owned(),
         flow_id: version.flow_id.into_string(),
         version: version.version,
-        yaml_config: version.yaml_config,
         change_summary: version.change_summary,
         created_at: version.created_at.to_string(),
         created_by: version.created_by,
-    }
+    })
 }
 
 /// The graph, or its drawing where `format` asks for one.

@@ -148,9 +148,10 @@ impl<'y> Composer<'y> {
         if !is_text {
             self.refuse_tag(tag, at);
         }
+        let range = span.byte_range().filter(|_| !written.is_empty());
         match style {
-            ScalarStyle::Plain if !is_text => scalar::plain(text, start),
-            _ => Value::Text(Text { text, start }),
+            ScalarStyle::Plain if !is_text => scalar::plain(text, start, range),
+            _ => Value::Text(Text { text, start, written: range }),
         }
     }
 

@@ -13,7 +13,7 @@ impl Node {
             serde_json::Value::Number(number) => {
                 Value::Number(Number { text: number.to_string(), json: Some(number.to_string()) })
             }
-            serde_json::Value::String(text) => Value::Text(Text { text, start: None }),
+            serde_json::Value::String(text) => Value::Text(Text { text, start: None, written: None }),
             serde_json::Value::Array(items) => Value::List(items.into_iter().map(Self::from_json).collect()),
             serde_json::Value::Object(members) => Value::Map(
                 members.into_iter().map(|(name, json)| Member { name, at, value: Self::from_json(json) }).collect(),
@@ -28,8 +28,8 @@ impl Node {
     }
 
     /// The same with what `shown` makes of each text; it gets the keys that lead there and the text.
-    pub(crate) fn to_json_with(&self, shown: fn(&[&str], &str) -> String) -> String {
-        let mut writer = Writer { out: String::new(), path: Vec::new(), shown };
+    pub(crate) fn to_json_with(&self, shown: impl Fn(&[&str], &str) -> String) -> String {
+        let mut writer = Writer { out: String::new(), path: Vec::new(), shown: &shown };
         writer.write(self);
         writer.out
     }
@@ -38,7 +38,7 @@ impl Node {
 struct Writer<'n> {
     out: String,
     path: Vec<&'n str>,
-    shown: fn(&[&str], &str) -> String,
+    shown: &'n dyn Fn(&[&str], &str) -> String,
 }
 
 impl<'n> Writer<'n> {

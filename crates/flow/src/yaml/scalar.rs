@@ -1,17 +1,19 @@
 //! What a plain scalar means: the core schema of YAML 1.2.
 
+use std::ops::Range;
+
 use super::{Number, Text, Value};
 use crate::diagnostic::Position;
 
 /// The value of a scalar without quotes.
-pub(super) fn plain(text: String, start: Option<Position>) -> Value {
+pub(super) fn plain(text: String, start: Option<Position>, written: Option<Range<usize>>) -> Value {
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ => match number_json(&text) {
             Some(json) => Value::Number(Number { text, json }),
-            None => Value::Text(Text { text, start }),
+            None => Value::Text(Text { text, start, written }),
         },
     }
 }
@@ -95,12 +97,12 @@ mod tests {
             ("9007199254740993", "9007199254740993"),
         ];
         for (text, expect) in cases {
-            let value = plain(text.to_owned(), None);
+            let value = plain(text.to_owned(), None, None);
             assert!(matches!(&value, Value::Number(n) if n.json.as_deref() == Some(expect)), "{text}: {value:?}");
             assert!(serde_json::from_str::<serde_json::Value>(expect).is_ok() || expect == "1e400");
         }
         for text in ["007", "-01.5", ".inf", "-.INF", ".nan"] {
-            assert!(matches!(plain(text.to_owned(), None), Value::Number(Number { json: None, .. })), "{text}");
+            assert!(matches!(plain(text.to_owned(), None, None), Value::Number(Number { json: None, .. })), "{text}");
         }
     }
 
@@ -109,7 +111,7 @@ mod tests {
         for text in
             ["yes", "on", "1_000", "1.2.3", "0x", "0xZZ", "1e", "1e+", ".", "-", "+", "e5", "2026-01-31", "5m", "tRue"]
         {
-            assert!(matches!(plain(text.to_owned(), None), Value::Text(_)), "{text}");
+            assert!(matches!(plain(text.to_owned(), None, None), Value::Text(_)), "{text}");
         }
     }
 }

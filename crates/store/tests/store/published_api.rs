@@ -56,6 +56,7 @@ impl TestStore {
             version: 0,
             trigger_kind: "api".to_owned(),
             yaml_config: "name: x".to_owned(),
+            sealed_config: None,
             change_summary: String::new(),
             draft: true,
             webhook_token: None,

@@ -67,7 +67,7 @@ impl Client {
             let (held, id, generation) = (Arc::clone(&held), set.environment_id.clone(), set.generation);
             let applied = tokio::task::spawn_blocking(move || adopted(&held, set));
             let Applied { environment, flows, accepted, .. } = applied.await.map_err(|_| Error::ShuttingDown)?;
-            versions::save(&*self.log, &flows).await?;
+            versions::save(&*self.log, &environment, &flows).await?;
             saved = saved.and(self.put_in_place(environment, &flows, accepted).await.ok_or(Error::ShuttingDown)?);
             tracing::info!(environment.id = %id, generation, "running plans from elsewhere");
         }

@@ -257,7 +257,7 @@ impl Session<'_> {
     async fn apply(&mut self, nonce: u64, current: Environment, change: Change) -> Result<(), Error> {
         let compiled = tokio::task::spawn_blocking(move || apply::apply(&current, change)).await;
         let Applied { environment, flows, rejections, accepted } = compiled.map_err(|_| Error::ShuttingDown)?;
-        versions::save(&*self.client.log, &flows).await?;
+        versions::save(&*self.client.log, &environment, &flows).await?;
         let answer = self.answer(nonce, &environment, rejections);
         self.client.put_in_place(environment, &flows, accepted).await.ok_or(Error::ShuttingDown)??;
         self.send(answer).await

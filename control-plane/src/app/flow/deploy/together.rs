@@ -220,6 +220,7 @@ async fn write(
         flow_id: flow.id.clone(),
         version: flow.version,
         yaml_config: flow.yaml_config.clone(),
+        sealed_config: flow.sealed_config.clone(),
         change_summary: ready.summary.clone(),
         created_at: flow.updated_at,
         created_by: ready.deployed_by.name.clone(),

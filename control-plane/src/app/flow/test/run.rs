@@ -69,6 +69,8 @@ pub(super) async fn run(
     let mut trace = Trace::new(1, now);
     trace.push(Record { at: now, ..Record::new("received", "test", "ok", 0) });
     let context = context(program, sample, now);
+    let mut mask = samples.secrets();
+    mask.add(program.literal_secrets());
     let mut run = Run {
         calls: kanat_script::Caller::new(&app.adapters, adapter::asker(caller), context),
         payload: Bytes::copy_from_slice(sample.payload.as_bytes()),
@@ -76,7 +78,7 @@ pub(super) async fn run(
         not_known: BTreeSet::new(),
         output: None,
         has_no_condition: false,
-        mask: samples.secrets(),
+        mask,
         trace,
         program,
         samples,

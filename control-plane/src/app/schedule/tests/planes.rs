@@ -60,6 +60,7 @@ impl Planes {
             version: 1,
             trigger_kind: "schedule".to_owned(),
             yaml_config: String::new(),
+            sealed_config: None,
             change_summary: String::new(),
             draft: true,
             webhook_token: None,

@@ -1,0 +1,226 @@
+//! Secrets that are written out in a definition: where they stand, and the definition without them.
+
+use kanat_catalog::MASK;
+use kanat_catalog::redact::is_secret_header;
+use kanat_mapping::Expression;
+
+use crate::definition::Definition;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::yaml::{Node, Text, Value, member_path};
+
+/// Texts shorter than this are masked where they stand, and nowhere else: they are part of many words.
+const SHORTEST_EVERYWHERE: usize = 8;
+
+/// Returns a warning for each secret that the definition has as a text.
+pub fn literal_secrets(definition: &Definition) -> Vec<Diagnostic> {
+    let warning = |found: &Found| Diagnostic {
+        severity: Severity::Warning,
+        ..Diagnostic::error(
+            found.node.at,
+            &found.place,
+            "found a secret that is written out: give it to a connector instance, and write {{ instance.<field> }} here",
+        )
+    };
+    found(definition).iter().map(warning).collect()
+}
+
+/// Returns the secrets that are written out and that a run has to do with: those of `source.verify` stay at the ingress.
+pub(crate) fn of_runs(definition: &Definition) -> Vec<String> {
+    let of_runs = found(definition).into_iter().filter(|found| !found.place.starts_with("source.verify"));
+    let mut secrets: Vec<String> = of_runs.flat_map(|found| found.secrets).collect();
+    secrets.sort_unstable();
+    secrets.dedup();
+    secrets
+}
+
+/// Returns the text of a definition with the mask in the place of each secret that is written out; `None` when there is none.
+pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
+    let mut found = found(definition);
+    if found.is_empty() {
+        return None;
+    }
+    // An alias stands where its anchor does.
+    found.sort_by_key(|found| std::cmp::Reverse(found.written().map_or(0, |written| written.start)));
+    let mut masked = yaml.to_owned();
+    let mut last = None;
+    for found in &found {
+        let Some(written) = found.written().filter(|written| last.as_ref() != Some(written)) else { continue };
+        if let Some(text) = masked.get(written.clone()) {
+            // A block ends with its line.
+            let end = if text.ends_with('\n') { "\n" } else { "" };
+            masked.replace_range(written.clone(), &format!("{}{end}", serde_json::Value::from(found.masked.as_str())));
+        }
+        last = Some(written);
+    }
+    // What else repeats it, such as a comment.
+    for secret in found.iter().flat_map(|found| &found.secrets).filter(|secret| secret.len() >= SHORTEST_EVERYWHERE) {
+        masked = masked.replace(secret.as_str(), MASK);
+    }
+    Some(masked)
+}
+
+/// Returns what may be shown of a text of the definition, by the keys that lead to it.
+pub(crate) fn shown(keys: &[&str], text: &str) -> String {
+    secrets(keys, text).map_or_else(|| text.to_owned(), |(masked, _)| masked)
+}
+
+/// Returns what may be shown of the params of a step, as JSON; digits and order of keys are kept where there is no secret.
+pub(crate) fn shown_params(params: &str) -> String {
+    let Ok(json) = serde_json::from_str(params) else { return params.to_owned() };
+    let node = Node::from_json(json);
+    let masked = node.to_json_with(|keys, text| shown(&[&["steps", "params"][..], keys].concat(), text));
+    if masked == node.to_json() { params.to_owned() } else { masked }
+}
+
+/// A text with a secret that is written out.
+struct Found<'d> {
+    node: &'d Node,
+    place: String,
+    masked: String,
+    secrets: Vec<String>,
+}
+
+impl Found<'_> {
+    fn written(&self) -> Option<std::ops::Range<usize>> {
+        match &self.node.value {
+            Value::Text(Text { written, .. }) => written.clone(),
+            _ => None,
+        }
+    }
+}
+
+fn found(definition: &Definition) -> Vec<Found<'_>> {
+    let mut found = Vec::new();
+    walk(&definition.tree, String::new(), &mut Vec::new(), &mut found);
+    found
+}
+
+/// As deep as the tree, which its reader bounds.
+fn walk<'d>(node: &'d Node, place: String, keys: &mut Vec<&'d str>, found: &mut Vec<Found<'d>>) {
+    match &node.value {
+        Value::Text(text) => {
+            if let Some((masked, secrets)) = secrets(keys, &text.text) {
+                found.push(Found { node, place, masked, secrets });
+            }
+        }
+        Value::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                walk(item, format!("{place}[{index}]"), keys, found);
+            }
+        }
+        Value::Map(members) => {
+            for member in members {
+                keys.push(&member.name);
+                walk(&member.value, member_path(&place, &member.name), keys, found);
+                keys.pop();
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Invalid => {}
+    }
+}
+
+/// The text with its secrets masked, and these; `None` when it has none.
+fn secrets(keys: &[&str], text: &str) -> Option<(String, Vec<String>)> {
+    let whole = || (!text.is_empty() && !text.contains("{{")).then(|| (MASK.to_owned(), vec![text.to_owned()]));
+    match keys {
+        ["source", "verify", "secret" | "verify_token" | "password"] => whole(),
+        ["source", "poll", "headers" | "params", name] | ["target", "headers", name] if is_secret_header(name) => {
+            whole()
+        }
+        ["steps", "params", .., name] if is_secret_header(name) => whole(),
+        ["mapping", .., name] if is_secret_header(name) => {
+            if text.contains("{{") {
+                return None;
+            }
+            let literal = Expression::parse(text).ok()?.literal_text()?.to_owned();
+            Some((format!("'{MASK}'"), vec![literal]))
+        }
+        ["source", "poll", "url"] | ["target", "endpoint"] => in_query(text),
+        _ => None,
+    }
+}
+
+/// The secrets among the parameters of a URL's query.
+fn in_query(url: &str) -> Option<(String, Vec<String>)> {
+    let (path, query) = url.split_once('?')?;
+    let mut secrets = Vec::new();
+    let masked = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if is_secret_header(name) && !value.is_empty() && !value.contains("{{") => {
+            secrets.push(value.to_owned());
+            format!("{name}={MASK}")
+        }
+        Some(_) | None => pair.to_owned(),
+    });
+    let masked: Vec<String> = masked.collect();
+    (!secrets.is_empty()).then(|| (format!("{path}?{}", masked.join("&")), secrets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YAML: &str = "flow: f # s3cret-of-the-hook is in a comment
+version: 1
+source:
+  connector: shop
+  trigger: webhook
+  verify: {scheme: token, secret: [s3cret-of-the-hook, \"{{ instance.webhook_secret }}\"]}
+steps:
+  - name: tell
+    action: http.post
+    connector: shop
+    params: {path: /x, body: {api_key: \"s3cr\\u0065t\", n: 9007199254740993, note: plain}}
+target:
+  connector: erp
+  endpoint: /in?token=hush&a=1
+  headers:
+    Authorization: 'Bearer abc'
+    X-Source: kanat
+    X-Api-Key: |-
+      folded
+  method: POST
+mapping:
+  access_token: \"'mapped'\"
+  token: source.token
+";
+
+    const PLAIN: &str = "flow: f\nsource: {trigger: manual}\ntarget: {connector: c, endpoint: /x}\n";
+
+    #[test]
+    fn finds_what_is_written_out_and_masks_it() {
+        let definition = crate::parse(YAML).unwrap();
+        let places: Vec<String> = literal_secrets(&definition).into_iter().map(|found| found.path).collect();
+        assert_eq!(
+            places,
+            [
+                "source.verify.secret[0]",
+                "steps[0].params.body.api_key",
+                "target.endpoint",
+                "target.headers.Authorization",
+                "target.headers.X-Api-Key",
+                "mapping.access_token",
+            ]
+        );
+        let masked = without_secrets(YAML, &definition).unwrap();
+        for secret in ["s3cret-of", "s3cr", "hush", "Bearer abc", "folded", "mapped"] {
+            assert!(!masked.contains(secret), "{secret} in {masked}");
+        }
+        for kept in
+            ["{{ instance.webhook_secret }}", "a=1", "kanat", "9007199254740993", "token: source.token", "plain"]
+        {
+            assert!(masked.contains(kept), "{kept} not in {masked}");
+        }
+        let again = crate::parse(&masked).unwrap_or_else(|faults| panic!("{faults:?} in {masked}"));
+        assert_eq!(crate::config_json(&again), crate::config_json(&definition));
+        assert!(without_secrets("", &crate::parse(PLAIN).unwrap()).is_none());
+    }
+
+    #[test]
+    fn params_keep_their_digits() {
+        assert_eq!(
+            shown_params(r#"{"n": 1.10, "token": "{{ source.t }}"}"#),
+            r#"{"n": 1.10, "token": "{{ source.t }}"}"#
+        );
+        assert_eq!(shown_params(r#"{"n": 7, "auth": {"token": "t"}}"#), r#"{"n":7,"auth":{"token":"********"}}"#);
+    }
+}
