@@ -23,9 +23,10 @@ use kanat_net::budget::{Budget, Reservation};
 use kanat_net::outbound::{Client, Response};
 use kanat_script::{Asker, Caller, Pool, Scripts};
 
+use crate::ingress::credentials::{self, Opened};
 use crate::observed::Observer;
 use crate::pipeline::Bounds;
-use crate::plans::Plans;
+use crate::plans::{Environment, Plans};
 use crate::work::Work;
 pub(crate) use answer::{Answered, Answering};
 use call::Called;
@@ -60,6 +61,8 @@ impl Attempt {
 pub(crate) struct Tools<'a> {
     pub program: &'a Program,
     pub resources: &'a dyn Resources,
+    /// What the resources are of, for what was sealed in it.
+    pub environment: &'a Environment,
     /// The adapters of the same environment, and what runs them.
     pub scripts: &'a dyn Scripts,
     pub adapters: &'a Pool,
@@ -141,6 +144,8 @@ struct Run<'a> {
     work: &'a mut Work,
     /// What expressions see as `source`.
     payload: Bytes,
+    /// What they see as `trigger`.
+    trigger: Bytes,
     /// What they see as `steps`.
     steps: Bytes,
     /// What the mapping made, as it may be shown.
@@ -173,13 +178,14 @@ impl<'a> Run<'a> {
     fn begin(tools: &'a Tools<'a>, lease: Option<&'a Lease>, work: &'a mut Work) -> Self {
         Self {
             payload: work.payload.clone(),
+            trigger: work.trigger.clone(),
             steps: outputs::document(&work.steps),
             output: None,
             mapped: None,
             response: None,
             mask: mask(tools),
             trace: trace::begin(work, Timestamp::now()),
-            caller: Caller::new(tools.adapters, asker(tools), context(tools, work)),
+            caller: Caller::new(tools.adapters, asker(tools), String::new()),
             memory: Vec::new(),
             tools,
             lease,
@@ -189,6 +195,7 @@ impl<'a> Run<'a> {
 
     async fn all(&mut self) -> Result<(), End> {
         let program = self.tools.program;
+        self.open_trigger()?;
         self.adapt().await?;
         self.admit().await?;
         for step in program.steps() {
@@ -196,6 +203,17 @@ impl<'a> Run<'a> {
         }
         let body = self.map().await?;
         self.deliver(body).await
+    }
+
+    /// The credentials that the request came with, for a flow that reads them.
+    fn open_trigger(&mut self) -> Result<(), End> {
+        let opened = credentials::open(self.tools.program, self.tools.environment, &self.work.trigger);
+        let Opened { trigger, secrets } =
+            opened.map_err(|error| self.refused(configuration(&error.to_string()), Instant::now()))?;
+        self.mask.add(&secrets);
+        self.trigger = trigger;
+        self.caller.set_context(context(self.tools, self.work, &self.trigger));
+        Ok(())
     }
 
     /// The payload as the flow's adapter makes it.
@@ -216,8 +234,7 @@ impl<'a> Run<'a> {
     /// Evaluates a part of the program. One that calls adapters waits for them here, and on no core.
     async fn evaluate<T>(&mut self, part: impl FnOnce(&Program, &Input<'_>, &dyn Resources) -> T + Send) -> T {
         let Tools { program, resources, scripts, .. } = *self.tools;
-        let input =
-            Input { payload: &self.payload, trigger: &self.work.trigger, steps: &self.steps, now: Timestamp::now() };
+        let input = Input { payload: &self.payload, trigger: &self.trigger, steps: &self.steps, now: Timestamp::now() };
         if !self.tools.use_adapters() {
             return part(program, &input, resources);
         }
@@ -301,7 +318,7 @@ fn asker<'a>(tools: &'a Tools<'_>) -> Asker<'a> {
 }
 
 /// What adapters get beside their input.
-fn context(tools: &Tools<'_>, work: &Work) -> String {
+fn context(tools: &Tools<'_>, work: &Work, trigger: &[u8]) -> String {
     if !tools.use_adapters() {
         return String::new();
     }
@@ -311,7 +328,7 @@ fn context(tools: &Tools<'_>, work: &Work) -> String {
         kanat_mapping::json::write_string(text, &mut quoted);
         String::from_utf8(quoted).unwrap_or_default()
     };
-    let trigger = std::str::from_utf8(&work.trigger).ok().filter(|trigger| !trigger.is_empty()).unwrap_or("{}");
+    let trigger = std::str::from_utf8(trigger).ok().filter(|trigger| !trigger.is_empty()).unwrap_or("{}");
     format!(
         r#"{{"flow":{{"id":{},"name":{},"version":{}}},"message":{{"id":{},"attempt":{},"trigger":{},"receivedAt":"{}"}},"trigger":{trigger}}}"#,
         text(&plan.flow_id),

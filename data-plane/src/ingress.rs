@@ -2,6 +2,7 @@
 
 mod admission;
 mod body;
+pub(crate) mod credentials;
 pub(crate) mod payload;
 pub(crate) mod receive;
 mod refused;

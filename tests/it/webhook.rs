@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod body_kinds;
+mod credentials;
 mod idempotency;
 mod ordering;
 mod pause;

@@ -59,7 +59,7 @@ impl Program {
     }
 
     /// What each of its expressions names.
-    fn references(&self) -> impl Iterator<Item = &References> {
+    pub(crate) fn references(&self) -> impl Iterator<Item = &References> {
         let parts = self.parts();
         let steps = parts.steps.iter().flat_map(|step| {
             let when = step.when.iter().map(|when| when.references());
@@ -70,7 +70,8 @@ impl Program {
             headers.chain([target.endpoint.references()])
         });
         let mapping = parts.mapping.iter().map(|mapping| mapping.references());
-        parts.when.iter().map(|when| when.references()).chain(steps).chain(mapping).chain(target)
+        let expressions = parts.when.iter().chain(&parts.ordering_key).chain(&parts.idempotency_key);
+        expressions.map(|expression| expression.references()).chain(steps).chain(mapping).chain(target)
     }
 }
 

@@ -10,12 +10,14 @@ use kanat_model::message::Failure;
 use kanat_proto::plan::v1::FlowPlan;
 
 use crate::compile::{self, Parts};
+use crate::trigger::leads_to_credential;
 use crate::{CompileError, Request, Resources, Step, key, request};
 
 /// A compiled plan; shared by all messages of its flow version.
 pub struct Program {
     plan: FlowPlan,
     parts: Parts,
+    reads_credentials: bool,
 }
 
 /// A message, as much of it as expressions see. Each is JSON that has been checked; an empty slice is absent.
@@ -49,7 +51,10 @@ impl Program {
     /// Compiles a plan. The error is the first thing in it that cannot run.
     pub fn compile(plan: FlowPlan) -> Result<Self, CompileError> {
         let parts = compile::compile(&plan)?;
-        Ok(Self { plan, parts })
+        let mut program = Self { plan, parts, reads_credentials: false };
+        program.reads_credentials = program.uses_adapters()
+            || program.references().flat_map(|names| &names.trigger_values).any(|names| leads_to_credential(names));
+        Ok(program)
     }
 
     /// The plan that it was compiled from.
@@ -108,6 +113,11 @@ impl Program {
     /// Texts of the definition that are secret and long enough to be told from others.
     pub fn literal_secrets(&self) -> impl Iterator<Item = &String> {
         self.plan.literal_secrets.iter().filter(|secret| secret.len() >= SHORTEST_MASKED)
+    }
+
+    /// Whether a run may read credentials of the request that started it. Adapters are given all that came with it.
+    pub fn reads_credentials(&self) -> bool {
+        self.reads_credentials
     }
 
     /// The steps, in the order in which they run.

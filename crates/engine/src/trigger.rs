@@ -1,22 +1,13 @@
 //! The document that expressions see as `trigger`: headers, query, method and time of the request. What would let its
-//! reader act as the sender is masked before it is stored.
+//! reader act as the sender is masked in the one that is stored; a run that reads it has another one.
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderName, Method};
 use kanat_catalog::MASK;
-use kanat_mapping::json::write_string;
+use kanat_catalog::instance::SHORTEST_MASKED;
+use kanat_catalog::redact::is_secret_header;
+use kanat_mapping::json::{self, write_string};
 use kanat_model::Timestamp;
 use kanat_proto::plan::v1::Verify;
-
-const SENSITIVE: [&str; 8] = [
-    "authorization",
-    "proxy-authorization",
-    "cookie",
-    "x-api-key",
-    "api-key",
-    "x-auth-token",
-    "x-access-token",
-    "x-webhook-token",
-];
 
 /// The parts of a request that become the document.
 #[derive(Debug)]
@@ -34,13 +25,32 @@ pub struct Received<'a> {
     pub members: &'a [u8],
 }
 
-/// Returns the document as JSON.
-pub fn document(received: Received<'_>) -> Vec<u8> {
+/// Which credentials of a request a document has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Credentials {
+    Masked,
+    /// All but those that `verify` compares: the flow knows them.
+    Clear,
+}
+
+/// Returns the document as JSON, with every credential masked.
+pub fn document(received: &Received<'_>) -> Vec<u8> {
+    written(received, Credentials::Masked)
+}
+
+/// Returns the document as JSON, with the credentials that a run may read; `None` when the request has none.
+pub fn document_with_credentials(received: &Received<'_>) -> Option<Vec<u8>> {
+    let mut names =
+        received.headers.keys().map(HeaderName::as_str).chain(received.query.iter().map(|(name, _)| name.as_str()));
+    names.any(is_credential).then(|| written(received, Credentials::Clear))
+}
+
+fn written(received: &Received<'_>, credentials: Credentials) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"headers\":{");
-    write_headers(&received, &mut out);
+    write_headers(received, credentials, &mut out);
     out.extend_from_slice(b"},\"query\":");
-    write_query(received.query, received.verify, &mut out);
+    write_query(received, credentials, &mut out);
     out.extend_from_slice(b",\"method\":");
     write_string(received.method.as_str(), &mut out);
     out.extend_from_slice(b",\"path_params\":");
@@ -55,12 +65,33 @@ pub fn document(received: Received<'_>) -> Vec<u8> {
     out
 }
 
-/// Whether a header's value may not be shown. The name is in lower case.
-pub fn is_sensitive(name: &str) -> bool {
-    SENSITIVE.contains(&name) || name == header::SET_COOKIE.as_str()
+/// Whether a header or a parameter of a query may carry a credential. The key by which a sender's repeats are known is none.
+pub fn is_credential(name: &str) -> bool {
+    is_secret_header(name) && !name.eq_ignore_ascii_case("idempotency-key")
 }
 
-fn write_headers(received: &Received<'_>, out: &mut Vec<u8>) {
+/// Returns whether the names that lead to a value of the document may lead to a credential.
+pub(crate) fn leads_to_credential(names: &[String]) -> bool {
+    match names {
+        [] => true,
+        [part] => matches!(part.as_str(), "headers" | "query"),
+        [part, name, ..] => matches!(part.as_str(), "headers" | "query") && is_credential(name),
+    }
+}
+
+/// Returns the credentials of a document that are long enough to be told from other texts.
+pub fn credentials(document: &[u8]) -> Vec<String> {
+    let document = std::str::from_utf8(document).unwrap_or_default();
+    let parts = ["headers", "query"].into_iter().filter_map(|part| json::member(document, part));
+    let named = parts.flat_map(json::members).filter(|(name, _)| is_credential(&json::decode(name)));
+    let values = named.flat_map(|(_, value)| match value.starts_with('[') {
+        true => json::items(value).collect(),
+        false => vec![value],
+    });
+    values.map(|value| json::decode(value).into_owned()).filter(|text| text.len() >= SHORTEST_MASKED).collect()
+}
+
+fn write_headers(received: &Received<'_>, credentials: Credentials, out: &mut Vec<u8>) {
     let secret = token_place(received.verify).map(|verify| verify.header.to_ascii_lowercase());
     for (at, name) in received.headers.keys().enumerate() {
         if at > 0 {
@@ -68,7 +99,9 @@ fn write_headers(received: &Received<'_>, out: &mut Vec<u8>) {
         }
         write_string(name.as_str(), out);
         out.push(b':');
-        if is_sensitive(name.as_str()) || secret.as_deref() == Some(name.as_str()) {
+        if secret.as_deref() == Some(name.as_str())
+            || credentials == Credentials::Masked && is_credential(name.as_str())
+        {
             write_string(MASK, out);
             continue;
         }
@@ -81,17 +114,19 @@ fn write_headers(received: &Received<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_query(mut members: Vec<(String, Vec<String>)>, verify: Option<&Verify>, out: &mut Vec<u8>) {
-    if let Some(verify) = token_place(verify) {
-        for (_, values) in members.iter_mut().filter(|(name, _)| *name == verify.query) {
-            values.fill(MASK.to_owned());
-        }
-    }
-    write_members(&members, out);
+fn write_query(received: &Received<'_>, credentials: Credentials, out: &mut Vec<u8>) {
+    let secret = token_place(received.verify).map(|verify| verify.query.as_str());
+    let is_masked = |name: &str| secret == Some(name) || credentials == Credentials::Masked && is_credential(name);
+    write_with(&received.query, |name, value| if is_masked(name) { MASK } else { value }, out);
 }
 
 /// Writes an object of strings, or of lists of strings where a name has several values.
 pub fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
+    write_with(members, |_, value| value, out);
+}
+
+/// Writes the members with what `shown` makes of each value, by its name.
+fn write_with(members: &[(String, Vec<String>)], shown: impl for<'v> Fn(&str, &'v str) -> &'v str, out: &mut Vec<u8>) {
     out.push(b'{');
     for (at, (name, values)) in members.iter().enumerate() {
         if at > 0 {
@@ -100,14 +135,14 @@ pub fn write_members(members: &[(String, Vec<String>)], out: &mut Vec<u8>) {
         write_string(name, out);
         out.push(b':');
         match values.as_slice() {
-            [one] => write_string(one, out),
+            [one] => write_string(shown(name, one), out),
             many => {
                 out.push(b'[');
                 for (at, value) in many.iter().enumerate() {
                     if at > 0 {
                         out.push(b',');
                     }
-                    write_string(value, out);
+                    write_string(shown(name, value), out);
                 }
                 out.push(b']');
             }
@@ -131,7 +166,7 @@ fn text(value: &[u8]) -> std::borrow::Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderValue;
 
     fn of(headers: &[(&str, &[u8])], query: &[(&str, &[&str])], verify: Option<&Verify>) -> String {
         let mut map = HeaderMap::new();
@@ -143,7 +178,7 @@ mod tests {
         let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
         let query = query.iter().map(|(name, given)| ((*name).to_owned(), values(given))).collect();
         let received = Received { method: &Method::POST, headers: &map, query, at, verify, path_params, members };
-        String::from_utf8(document(received)).unwrap()
+        String::from_utf8(document(&received)).unwrap()
     }
 
     #[test]
@@ -151,6 +186,36 @@ mod tests {
         assert_eq!(
             of(&[("X-Shop", b"eu"), ("X-Shop", b"\xfc")], &[("a", &["1", "2"]), ("b", &[" "])], None),
             r#"{"headers":{"x-shop":"eu, ü"},"query":{"a":["1","2"],"b":" "},"method":"POST","path_params":{},"received_at":"2026-01-31T08:15:00.123Z"}"#
+        );
+    }
+
+    #[test]
+    fn a_run_may_see_what_is_masked_but_not_what_the_flow_compares() {
+        let verify = Verify { scheme: "token".into(), header: "X-Shop".into(), ..Verify::default() };
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("x-vault-token", "v4ult"), ("x-shop", "sh0p"), ("idempotency-key", "order-7")] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        let received = Received {
+            method: &Method::POST,
+            headers: &headers,
+            query: vec![("api_key".to_owned(), vec!["qu3ry".to_owned(), "abc".to_owned()])],
+            at: Timestamp::from_millis(0),
+            verify: Some(&verify),
+            path_params: b"{}",
+            members: b"",
+        };
+        let masked = String::from_utf8(document(&received)).unwrap();
+        assert!(masked.contains("order-7"), "{masked}");
+        for secret in ["v4ult", "sh0p", "qu3ry"] {
+            assert!(!masked.contains(secret), "{masked}");
+        }
+        let clear = document_with_credentials(&received).unwrap();
+        assert_eq!(credentials(&clear), ["v4ult", "qu3ry"]);
+        assert!(!String::from_utf8(clear).unwrap().contains("sh0p"));
+        assert!(
+            document_with_credentials(&Received { headers: &HeaderMap::new(), query: Vec::new(), ..received })
+                .is_none()
         );
     }
 

@@ -10,6 +10,8 @@ pub struct References {
     pub steps: Vec<Reference>,
     /// The values of the connector instance that paths from `instance` lead to.
     pub instance_values: Vec<InstanceValue>,
+    /// The names that paths from `trigger` begin with, up to the first index; none for the trigger as a whole.
+    pub trigger_values: Vec<Vec<String>>,
 }
 
 /// A value of the connector instance, and where it stands, in bytes from the start of its text.
@@ -87,6 +89,7 @@ impl References {
         self.adapters.extend_from_slice(&other.adapters);
         self.steps.extend_from_slice(&other.steps);
         self.instance_values.extend_from_slice(&other.instance_values);
+        self.trigger_values.extend_from_slice(&other.trigger_values);
         for root in &other.roots {
             self.root(*root);
         }

@@ -66,6 +66,11 @@ impl<'a> Caller<'a> {
         Self { pool: pool.clone(), asker, context: context.into(), left: None, reports: Vec::new() }
     }
 
+    /// Sets what the code gets as `context`, a JSON object.
+    pub fn set_context(&mut self, context: String) {
+        self.context = context;
+    }
+
     /// Evaluates with a worker at hand. The evaluation blocks while it calls adapters: on its thread, on no core.
     pub async fn evaluate<T>(&mut self, scripts: &dyn Scripts, evaluate: impl FnOnce(&dyn Adapters) -> T) -> T {
         let mut session = self.pool.lease(self.asker).await;

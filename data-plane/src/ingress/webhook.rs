@@ -19,7 +19,7 @@ use kanat_telemetry::spans::{self, Span};
 use sha2::{Digest, Sha256};
 
 use super::verify::{self, Credentials, Inbound, Refusal as Unproved, Verified};
-use super::{payload, receive};
+use super::{credentials, payload, receive};
 use crate::error::Refusal;
 use crate::pipeline::{Accepted, Arrival};
 use crate::plans::{Flow, Runnable};
@@ -119,7 +119,7 @@ fn is_meta(verify: Option<&Verify>) -> bool {
     verify.is_some_and(|verify| verify.scheme == "meta")
 }
 
-fn credentials(runnable: &Runnable, verify: &Verify, now: Timestamp) -> Credentials {
+fn shared_secrets(runnable: &Runnable, verify: &Verify, now: Timestamp) -> Credentials {
     use kanat_engine::Resources;
     let instance = runnable.environment.instance(&runnable.flow.plan().source_instance);
     Credentials::resolve(verify, instance, now)
@@ -134,7 +134,7 @@ fn prove(
 ) -> Result<Verified, Refusal> {
     let query = parts.uri.query().unwrap_or_default();
     let inbound = Inbound { headers: &parts.headers, query, body, now };
-    verify::check(verify, &credentials(runnable, verify, now), &inbound)
+    verify::check(verify, &shared_secrets(runnable, verify, now), &inbound)
         .map_err(|unproved| unauthenticated(verify, &unproved))
 }
 
@@ -149,7 +149,7 @@ fn unauthenticated(verify: &Verify, unproved: &Unproved) -> Refusal {
 
 fn challenge(runnable: &Runnable, verify: Option<&Verify>, parts: &Parts) -> Result<Response<Body>, Refusal> {
     let Some(verify) = verify else { return Err(Refusal::method("POST")) };
-    let credentials = credentials(runnable, verify, Timestamp::now());
+    let credentials = shared_secrets(runnable, verify, Timestamp::now());
     verify::challenge(&credentials, parts.uri.query().unwrap_or_default())
         .map(text)
         .map_err(|unproved| unauthenticated(verify, &unproved))
@@ -177,14 +177,14 @@ fn arrive(
         path_params: b"{}",
         members: b"",
     };
-    let trigger: Bytes = trigger::document(received).into();
+    let document = credentials::document(&runnable, &received);
     let id = MessageId::generate();
-    let input = Input { payload: payload.as_ref().unwrap_or(&raw_body), trigger: &trigger, steps: b"", now: at };
+    let input = Input { payload: payload.as_ref().unwrap_or(&raw_body), trigger: &document.seen, steps: b"", now: at };
     let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());
     let mut dedupe = Vec::new();
     // The two kinds of keys come from different hands, and must not meet.
     if let Some(key) = keys.idempotency {
-        dedupe.push(key::idempotency(key));
+        dedupe.push(key::idempotency(document.key(key)));
     }
     if let Some(Verified { delivery: Some(delivery), window }) = verified {
         dedupe.push(key::delivery(delivery, window));
@@ -195,9 +195,9 @@ fn arrive(
         source: Source::Webhook,
         raw_body,
         payload,
-        trigger,
+        ordering_key: keys.ordering.map(|key| key::ordering(document.key(key))),
+        trigger: document.kept,
         at,
-        ordering_key: keys.ordering.map(key::ordering),
         dedupe,
         traceparent: Some(traceparent),
     })

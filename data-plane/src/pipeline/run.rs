@@ -132,6 +132,7 @@ impl Pipeline {
         Tools {
             program: &flow.program,
             resources: environment,
+            environment,
             scripts: environment,
             adapters: &self.adapters,
             client: &self.outbound,

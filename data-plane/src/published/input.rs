@@ -14,6 +14,7 @@ use kanat_schema::Schema;
 use super::access::Caller;
 use super::route::Target;
 use crate::error::{Refusal, write_details};
+use crate::ingress::credentials::{self, Document};
 use crate::ingress::payload::{self, Called, Unfit};
 use crate::pipeline::Arrival;
 use crate::plans::Runnable;
@@ -40,9 +41,9 @@ pub(crate) fn arrive(
         let message = "the request does not fit the schema of this API";
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, message).with_details(faults));
     }
-    let trigger: Bytes = document(target, caller, parts, &faults, at)?.into();
+    let document = document(target, caller, runnable, parts, &faults, at)?;
     let id = MessageId::generate();
-    let input = Input { payload: given, trigger: &trigger, steps: b"", now: at };
+    let input = Input { payload: given, trigger: &document.seen, steps: b"", now: at };
     let keys = runnable.flow.program.keys(&input, runnable.environment.as_ref());
     let traceparent = trace_context::accept(&parts.headers, &id);
     Ok(Arrival {
@@ -50,10 +51,10 @@ pub(crate) fn arrive(
         source: Trigger::Api,
         raw_body,
         payload,
-        trigger,
+        ordering_key: keys.ordering.map(|key| key::ordering(document.key(key))),
+        dedupe: keys.idempotency.map(|key| key::idempotency(document.key(key))).into_iter().collect(),
+        trigger: document.kept,
         at,
-        ordering_key: keys.ordering.map(key::ordering),
-        dedupe: keys.idempotency.map(key::idempotency).into_iter().collect(),
         traceparent: Some(traceparent),
     })
 }
@@ -125,10 +126,11 @@ fn written(schema: Option<&Schema>, members: &[(String, Vec<String>)]) -> Bytes 
 fn document(
     target: &Target,
     caller: &Caller,
+    runnable: &Runnable,
     parts: &Parts,
     faults: &[(String, String)],
     at: Timestamp,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Document, Refusal> {
     let mut path_params = Vec::with_capacity(32);
     path_params.push(b'{');
     for (place, (name, value)) in target.parameters.iter().enumerate() {
@@ -165,7 +167,7 @@ fn document(
         path_params: &path_params,
         members: &members,
     };
-    Ok(trigger::document(received))
+    Ok(credentials::document(runnable, &received))
 }
 
 /// What the consumer knows a call by, when it says so.

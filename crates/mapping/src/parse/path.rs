@@ -38,7 +38,8 @@ impl Parser<'_> {
                 let names = path.names().map(str::to_owned).collect();
                 self.references.instance_values.push(InstanceValue { names, offset, form: ValueForm::Whole });
             }
-            (Root::Source | Root::Trigger | Root::Steps | Root::Target | Root::Item | Root::State, _) => {}
+            (Root::Trigger, _) => self.references.trigger_values.push(path.names().map(str::to_owned).collect()),
+            (Root::Source | Root::Steps | Root::Target | Root::Item | Root::State, _) => {}
         }
         Ok(path)
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderValue;
 use kanat_engine::{
-    Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange, failure_reads,
+    Adapted, Calling, Input, Mask, Program, Record, Request, Resources, Step, Trace, exchange, failure_reads, trigger,
 };
 use kanat_mapping::json;
 use kanat_model::Timestamp;
@@ -71,6 +71,7 @@ pub(super) async fn run(
     let context = context(program, sample, now);
     let mut mask = samples.secrets();
     mask.add(program.literal_secrets());
+    mask.add(&trigger::credentials(&sample.trigger));
     let mut run = Run {
         calls: kanat_script::Caller::new(&app.adapters, adapter::asker(caller), context),
         payload: Bytes::copy_from_slice(sample.payload.as_bytes()),

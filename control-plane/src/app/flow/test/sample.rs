@@ -46,7 +46,7 @@ impl Sample {
         let path_params = self.path_params.unwrap_or_else(|| "{}".to_owned());
         members("pathParams", &path_params)?;
         let query = texts("query", self.query.as_deref())?;
-        let trigger = trigger::document(Received {
+        let received = Received {
             method: &method,
             headers: &headers,
             query,
@@ -54,7 +54,8 @@ impl Sample {
             verify: verify(plan),
             path_params: path_params.as_bytes(),
             members: b"",
-        });
+        };
+        let trigger = trigger::document_with_credentials(&received).unwrap_or_else(|| trigger::document(&received));
         Ok(Checked {
             outputs: outputs(plan, self.step_outputs.as_deref())?,
             content_type: headers.get(header::CONTENT_TYPE).cloned(),
