@@ -17,6 +17,8 @@ pub enum Error {
     BrokenMasterKeyFile { path: PathBuf, reason: String },
     #[error("cannot read or write the master key {}: {source}", path.display())]
     MasterKeyFile { path: PathBuf, source: std::io::Error },
+    #[error("{} does not hold the keys that are in use: it was changed while the process runs, which reads it at its start", .0.display())]
+    ChangedMasterKeyFile(PathBuf),
     #[error("what is sealed is not of this format")]
     Malformed,
     #[error("what is sealed needs the master key {0}, which is not at hand")]

@@ -2,6 +2,7 @@
 
 use kanat_model::Secret;
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 use crate::token::is_token_byte;
 use crate::{Error, random_token};
@@ -27,7 +28,7 @@ pub struct NewKey {
 
 /// A new key of 256 random bits.
 pub fn generate() -> NewKey {
-    describe(format!("{PREFIX}{}", random_token()))
+    describe(format!("{PREFIX}{}", Zeroizing::new(random_token()).as_str()))
 }
 
 /// Takes a key that an operator chose.

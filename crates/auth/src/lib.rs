@@ -10,5 +10,5 @@ pub mod token;
 
 pub use error::Error;
 pub use role::{Permission, Role};
-pub use seal::{MASTER_KEY, Sealer};
+pub use seal::{KeyFile, MASTER_KEY, Sealer};
 pub use token::random_token;

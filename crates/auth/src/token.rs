@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
 
 /// 256 random bits as 43 characters that need no escaping in a URL.
 pub fn random_token() -> String {
-    URL_SAFE_NO_PAD.encode(random_bytes::<32>())
+    URL_SAFE_NO_PAD.encode(Zeroizing::new(random_bytes::<32>()).as_slice())
 }
 
 /// Returns whether a byte is of the alphabet of [`random_token`]: letters, digits, `-` and `_`.
