@@ -22,7 +22,7 @@ use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::page::Page;
 use crate::process::waiting::Doors;
-use crate::process::{self, Process, Stop, database, listener};
+use crate::process::{self, Frame, Process, database, listener};
 use crate::settings::Given;
 use crate::settings::control_plane::{Flags, Settings};
 use router::Router;
@@ -41,9 +41,7 @@ pub async fn run(flags: Flags, given: Given) -> Result<()> {
     if let Some(node) = drain_node {
         return drain_node::announce_drain(&settings, &node).await;
     }
-    let stop = Stop { drain: settings.process.drain, grace: settings.process.drain_grace };
-    let (log, traces) = (settings.process.log.clone(), settings.process.otlp_endpoint.clone());
-    process::run(&log, traces.as_deref(), stop, Control::start(settings)).await
+    process::run(Frame::of(&settings.process), Control::start(settings)).await
 }
 
 struct Control {
@@ -65,7 +63,9 @@ impl Control {
         let bounds = listener::options(&process, control.tls_client_ca.as_deref())?;
         let listener = listener::bind(process.listen).await?;
         let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
-        let url = listener::url(listener.local_addr()?, &bounds);
+        let address = listener.local_addr()?;
+        listener::warn_of_clear_text(address, &bounds);
+        let url = listener::url(address, &bounds);
 
         let sealer = database::sealer(&process)?;
         let local_targets = process.egress.unwrap_or_default();

@@ -22,7 +22,7 @@ use crate::output;
 use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::waiting::Doors;
-use crate::process::{self, Process, Stop, database, identity, listener};
+use crate::process::{self, Frame, Process, database, identity, listener};
 use crate::settings::Given;
 use crate::settings::data_plane::{Flags, Settings};
 
@@ -36,9 +36,7 @@ pub async fn run(flags: Flags, given: Given) -> Result<()> {
     if print_config {
         return output::line(&settings.print()?);
     }
-    let stop = Stop { drain: settings.process.drain, grace: settings.process.drain_grace };
-    let (log, traces) = (settings.process.log.clone(), settings.process.otlp_endpoint.clone());
-    process::run(&log, traces.as_deref(), stop, Node::start(settings)).await
+    process::run(Frame::of(&settings.process), Node::start(settings)).await
 }
 
 struct Node {
@@ -66,6 +64,7 @@ impl Node {
         let listener = listener::bind(process.listen).await?;
         let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
         let address = listener.local_addr()?;
+        listener::warn_of_clear_text(address, &bounds);
         let url = listener::url(address, &bounds);
 
         let local_targets = process.egress.unwrap_or_default();

@@ -9,18 +9,21 @@ pub mod folder;
 pub mod identity;
 pub mod listener;
 pub mod live;
+mod owner_key;
 pub mod page;
 pub mod plain;
 pub mod signals;
 pub mod waiting;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use kanat_model::Secret;
 
 use crate::settings::environment;
+use crate::settings::process::Settings;
 use crate::traces::Traces;
 use crate::{exit, output};
 use signals::Signals;
@@ -45,48 +48,57 @@ pub trait Process: Sized {
     fn stop(self, within: Duration) -> impl Future<Output = ()>;
 }
 
-/// How a process stops.
-#[derive(Debug, Clone, Copy)]
-pub struct Stop {
-    /// For what is in flight.
-    pub drain: Duration,
-    /// Before that, for proxies to turn away.
-    pub grace: Duration,
+/// What holds from the first line of a process to its last.
+pub struct Frame {
+    log: String,
+    otlp_endpoint: Option<String>,
+    data_dir: PathBuf,
+    /// Longest time for what is in flight at a stop.
+    drain: Duration,
+    /// Time before that, for proxies to turn away.
+    grace: Duration,
+}
+
+impl Frame {
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            log: settings.log.clone(),
+            otlp_endpoint: settings.otlp_endpoint.clone(),
+            data_dir: settings.data_dir.clone(),
+            drain: settings.drain,
+            grace: settings.drain_grace,
+        }
+    }
 }
 
 /// Runs until SIGTERM, SIGINT or a wish to stop; then drains.
-pub async fn run<P: Process>(
-    log: &str,
-    otlp_endpoint: Option<&str>,
-    stop: Stop,
-    start: impl Future<Output = Result<P>>,
-) -> Result<()> {
-    kanat_telemetry::install(log).map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
+pub async fn run<P: Process>(frame: Frame, start: impl Future<Output = Result<P>>) -> Result<()> {
+    let Frame { log, otlp_endpoint, data_dir, drain, grace } = frame;
+    kanat_telemetry::install(&log).map_err(|error| exit::usage(format!("bad setting: log: {error}")))?;
     confinement::close();
     environment::warn();
     confinement::warn(&kanat_script::Options::default().program);
     let mut signals = Signals::listen()?;
-    let traces = Traces::start(otlp_endpoint);
+    let traces = Traces::start(otlp_endpoint.as_deref());
     let _watched = clock::watch();
     let process = tokio::select! {
         started = start => started?,
         () = signals.next() => return Ok(()),
     };
     if let Some(key) = process.new_owner_key() {
-        let (url, key) = (process.url(), key.expose());
-        eprintln!("the owner's API key, shown this once: {key}\nlog in with: kanat login --url {url} --api-key {key}");
+        owner_key::show(key, process.url(), &data_dir);
     }
     // Whoever started us may have closed our output; that is no reason to end.
     let _ = output::line(&format!("kanat {} listening on {}", env!("CARGO_PKG_VERSION"), process.url()));
     // Who asks for what was wished already asks for the same: a drain. Only the signal after that one means more.
     let (within, signals_to_end) = tokio::select! {
-        () = signals.next() => (stop.drain, 1),
+        () = signals.next() => (drain, 1),
         within = process.stop_wished() => (within, 2),
     };
     tracing::info!("stopping: finishing what is in flight; a second signal ends at once");
     let stopping = async {
         process.leave();
-        tokio::time::sleep(stop.grace).await;
+        tokio::time::sleep(grace).await;
         process.stop(within).await;
         if let Some(traces) = traces {
             traces.stop().await;

@@ -5,7 +5,7 @@ pub mod whole;
 
 use anyhow::Result;
 
-use crate::process::{self, Stop};
+use crate::process::{self, Frame};
 use crate::{output, settings};
 use whole::Whole;
 
@@ -16,7 +16,5 @@ pub async fn run(flags: settings::up::Flags, given: settings::Given) -> Result<(
     if print_config {
         return output::line(&settings.print()?);
     }
-    let stop = Stop { drain: settings.process.drain, grace: settings.process.drain_grace };
-    let (log, traces) = (settings.process.log.clone(), settings.process.otlp_endpoint.clone());
-    process::run(&log, traces.as_deref(), stop, Whole::start(settings)).await
+    process::run(Frame::of(&settings.process), Whole::start(settings)).await
 }

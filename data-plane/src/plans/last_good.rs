@@ -10,6 +10,7 @@ mod replay;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ impl LastGood {
             return Ok(());
         }
         self.expected = None;
-        fs::create_dir_all(&self.folder)?;
+        make_private(&self.folder)?;
         let text: String = environments.iter().map(|id| format!("{id}\n")).collect();
         let beside = self.folder.join("environments.new");
         let mut writer = Writer::create(&beside, EXPECTED.to_owned())?;
@@ -145,7 +146,8 @@ impl LastGood {
 
     fn write_whole(&self, environment: &Environment) -> io::Result<Open> {
         let folder = self.folder.join(folder_name(&environment.id));
-        fs::create_dir_all(&folder)?;
+        make_private(&self.folder)?;
+        make_private(&folder)?;
         let existing = files(&folder);
         let number = existing.last().map_or(1, |(number, _)| number + 1);
         let beside = folder.join("new");
@@ -198,6 +200,21 @@ fn context(folder: &Path, number: u64) -> String {
 fn folder_name(id: &EnvironmentId) -> String {
     let plain = !id.as_str().is_empty() && id.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if plain { id.to_string() } else { format!("x-{}", hex::encode(id.as_str())) }
+}
+
+/// Makes a folder when it is missing. It is its owner's alone, and open to its owner, whatever the umask of the process says.
+fn make_private(folder: &Path) -> io::Result<()> {
+    const MODE: u32 = 0o700;
+    match fs::DirBuilder::new().mode(MODE).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Where the folder above it is missing.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_private(folder.parent().ok_or(error)?)?;
+            make_private(folder)
+        }
+        Err(error) => Err(error),
+        Ok(()) => fs::set_permissions(folder, fs::Permissions::from_mode(MODE)),
+    }
 }
 
 fn file_name(number: u64) -> String {

@@ -12,6 +12,9 @@ use crate::exit::usage;
 
 const LOCK: &str = "lock";
 
+/// Folder of the plans that ran last.
+const PLANS: &str = "plans";
+
 /// What to do when another process has the folder.
 const ADVICE: &str = "stop it, or give this one its own with --data-dir";
 
@@ -36,6 +39,7 @@ impl Folder {
             ))
         })?;
         close(path, 0o700);
+        close_plans(&path.join(PLANS));
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         tracing::info!("the data folder is {}", absolute.display());
         Ok(Self { path: path.to_owned(), _lock: None, databases: Mutex::default() })
@@ -130,6 +134,15 @@ pub fn close(path: &Path, mode: u32) {
             }
         }
     }
+}
+
+/// Closes the folder of the plans and those of its environments. Builds of before left their modes to the umask.
+fn close_plans(plans: &Path) {
+    close(plans, 0o700);
+    let entries = std::fs::read_dir(plans).into_iter().flatten().flatten();
+    // A link leads to what is not ours.
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.for_each(|folder| close(&folder.path(), 0o700));
 }
 
 fn open(path: &Path) -> Result<File> {

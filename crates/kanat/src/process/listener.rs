@@ -27,6 +27,16 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
+/// Warns where other machines reach an address, and nothing hides on the way what they send and read.
+pub fn warn_of_clear_text(address: SocketAddr, options: &server::Options) {
+    if !address.ip().is_loopback() && options.tls.is_none() {
+        tracing::warn!(
+            "{address} is open to other machines without TLS: keys and payloads pass in clear text, unless a proxy or a \
+             network that is private hides them"
+        );
+    }
+}
+
 /// The bounds of a listener, with TLS when there is a certificate; `clients` vouches for those who call.
 ///
 /// # Errors

@@ -53,6 +53,10 @@ impl Whole {
         };
         let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
         let data_address = data_listener.as_ref().map_or(Ok(address), TcpListener::local_addr)?;
+        listener::warn_of_clear_text(address, &bounds);
+        if data_listener.is_some() {
+            listener::warn_of_clear_text(data_address, &bounds);
+        }
 
         let sealer = database::sealer(process)?;
         let url = listener::url(address, &bounds);

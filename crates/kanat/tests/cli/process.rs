@@ -255,3 +255,78 @@ fn the_first_start_shows_the_owner_s_key_once() {
     assert_eq!(start().matches("shown this once: kanat_ak_").count(), 1);
     assert!(!start().contains("kanat_ak_"));
 }
+
+#[test]
+fn the_journal_does_not_get_the_owner_s_key() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let folder = TempDir::new().unwrap();
+    let journal = std::fs::File::create(folder.path().join("journal")).unwrap();
+    let stream = journal.metadata().map(|stream| format!("{}:{}", stream.dev(), stream.ino())).unwrap();
+    let mut up = kanat();
+    up.args(["up", "--listen", "127.0.0.1:0"]).env("JOURNAL_STREAM", &stream).current_dir(folder.path());
+    let mut up = Running(up.stdout(Stdio::piped()).stderr(journal).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(up.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim_end().rsplit_once(' ').unwrap().1.to_owned();
+    let said = std::fs::read_to_string(folder.path().join("journal")).unwrap();
+    assert!(said.contains("kanat-data/owner-key") && !said.contains("kanat_ak_"), "{said}");
+    let file = folder.path().join("kanat-data/owner-key");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let key = std::fs::read_to_string(file).unwrap();
+    let mut list = kanat();
+    list.args(["--url", &url, "--api-key", key.trim(), "flow", "list"]).env("XDG_CONFIG_HOME", folder.path());
+    let listed = list.output().unwrap();
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+}
+
+#[test]
+fn the_stream_of_another_process_to_the_journal_is_not_taken_for_its_own() {
+    let folder = TempDir::new().unwrap();
+    let mut up = kanat();
+    up.args(["up", "--listen", "127.0.0.1:0"]).env("JOURNAL_STREAM", "8:1");
+    assert_eq!(log_of_a_start(up, &folder).matches("shown this once: kanat_ak_").count(), 1);
+}
+
+#[test]
+fn an_address_that_is_open_to_other_machines_without_tls_is_warned_of() {
+    const WARNING: &str = "is open to other machines without TLS";
+    let log = |listen: &str| {
+        let folder = TempDir::new().unwrap();
+        let mut up = kanat();
+        up.args(["up", "--public-url", "https://hooks.example.com", "--listen", listen]);
+        log_of_a_start(up, &folder)
+    };
+    let open = log("0.0.0.0:0");
+    assert_eq!(open.matches(WARNING).count(), 1, "{open}");
+    let closed = log("127.0.0.1:0");
+    assert!(!closed.contains(WARNING), "{closed}");
+}
+
+#[test]
+fn folders_and_keys_that_are_open_to_others_are_closed_at_the_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let up = || {
+        let mut up = kanat();
+        up.args(["up", "--listen", "127.0.0.1:0"]);
+        up
+    };
+    log_of_a_start(up(), &folder);
+    let data = folder.path().join("kanat-data");
+    let plans = data.join("plans");
+    let of_an_environment = std::fs::read_dir(&plans).unwrap().map(|entry| entry.unwrap().path());
+    let of_an_environment: Vec<_> = of_an_environment.filter(|path| path.is_dir()).collect();
+    assert!(!of_an_environment.is_empty());
+    let mut folders = vec![data.clone(), plans];
+    folders.extend(of_an_environment);
+    let key = data.join("master.key");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert!(folders.iter().all(|path| mode(path) == 0o700));
+    let set = |path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    folders.iter().for_each(|path| set(path, 0o755));
+    set(&key, 0o644);
+    let log = log_of_a_start(up(), &folder);
+    assert!(folders.iter().all(|path| mode(path) == 0o700), "{log}");
+    assert_eq!(mode(&key), 0o600);
+    assert_eq!(log.matches("was open to others").count(), folders.len() + 1, "{log}");
+}

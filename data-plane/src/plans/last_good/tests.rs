@@ -165,6 +165,19 @@ fn what_another_key_sealed_is_not_found() {
 }
 
 #[test]
+fn its_folders_are_their_owner_s_alone() {
+    let mut saved = Saved::new();
+    let plans = saved.folder.path().join("data/plans");
+    saved.last_good = open(&plans);
+    saved.last_good.expect(&[]).unwrap();
+    saved.put(&table("lt_1"));
+    for folder in [plans.join("env_1"), plans.clone(), saved.folder.path().join("data")] {
+        let mode = fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
+    }
+}
+
+#[test]
 fn an_id_that_is_no_plain_name_stays_in_the_folder() {
     let mut saved = Saved::new();
     saved.environment.id = EnvironmentId::from("../../etc");
