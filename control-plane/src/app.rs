@@ -17,6 +17,7 @@ mod name;
 pub mod node;
 pub mod published_api;
 pub mod schedule;
+pub mod secret;
 #[cfg(test)]
 pub mod testing;
 
@@ -45,6 +46,7 @@ pub struct App {
     /// Told when there is a new batch job.
     pub batch_jobs: Arc<Notify>,
     pub sealer: Arc<Sealer>,
+    pub master_keys: Arc<secret::MasterKeys>,
     /// For calls that users direct, such as connection tests.
     pub outbound: outbound::Client,
     pub public_url: PublicUrl,

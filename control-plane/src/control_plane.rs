@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kanat_auth::Sealer;
+use kanat_auth::{KeyFile, Sealer};
 use kanat_message_log::MessageLog;
 use kanat_model::Secret;
 use kanat_net::outbound;
@@ -11,6 +11,7 @@ use kanat_proto::node::v1::plan_service_server::PlanServiceServer;
 use kanat_store::Store;
 
 use crate::app::flow::Deploys;
+use crate::app::secret::{Elsewhere, MasterKeys};
 use crate::app::{App, environment};
 use crate::cors::Cors;
 use crate::jobs::{
@@ -41,6 +42,8 @@ pub struct Options {
     pub retention: Option<Duration>,
     /// How long finished batch jobs are kept; for ever when there is none.
     pub batch_retention: Option<Duration>,
+    /// File that the master keys come from, where no other process has the folder and the store.
+    pub key_file: Option<KeyFile>,
     /// How adapters are run that are checked and tested here.
     pub adapters: kanat_script::Options,
 }
@@ -97,14 +100,26 @@ impl ControlPlane {
         environment::publish_all(&store, &sealer, options.public_url.host()).await.map_err(Error::Environments)?;
         let hub = Hub::new(Source::new(store.clone(), Arc::clone(&sealer)));
         if store.is_shared() {
-            lease::take(&store, hub.boot_id()).await?;
-            hub.run_until_stopped(lease::run(store.clone(), hub.boot_id().clone()));
+            lease::take(&store, hub.boot_id(), &sealer).await?;
+            hub.run_until_stopped(lease::run(store.clone(), hub.boot_id().clone(), Arc::clone(&sealer)));
         }
         let adapters = kanat_script::Pool::new(options.adapters);
         let (deploys, batch_jobs) = (Deploys::default(), Arc::default());
+        let master_keys = Arc::new(MasterKeys::of(options.key_file));
         let (public_url, api_url) = (options.public_url, options.api_url);
-        let app =
-            Arc::new(App { store, log, hub, deploys, batch_jobs, sealer, outbound, public_url, api_url, adapters });
+        let app = Arc::new(App {
+            store,
+            log,
+            hub,
+            deploys,
+            batch_jobs,
+            sealer,
+            master_keys,
+            outbound,
+            public_url,
+            api_url,
+            adapters,
+        });
         let plans = PlanStreams::new(Arc::clone(&app.hub)).into_server();
         let nodes = options.nodes.map(|access| RemotePlans::new(access, plans));
         let service = PublicService::new(&app, nodes, Cors::new(options.allowed_origins)).await?;
@@ -148,6 +163,11 @@ impl ControlPlane {
     /// Whether the stores answer.
     pub async fn ready(&self) -> bool {
         self.monitor().ready().await
+    }
+
+    /// Has a change of the master key seal too what the process keeps outside of the store.
+    pub fn seal_elsewhere(&self, elsewhere: Elsewhere) {
+        self.app.master_keys.seal_elsewhere(elsewhere);
     }
 
     /// What probes and metrics ask.

@@ -16,6 +16,7 @@ mod node;
 pub mod page;
 mod published_api;
 mod schedule;
+mod secret;
 pub mod status;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use kanat_proto::v1::message_service_server::MessageServiceServer;
 use kanat_proto::v1::node_service_server::NodeServiceServer;
 use kanat_proto::v1::published_api_service_server::PublishedApiServiceServer;
 use kanat_proto::v1::schedule_service_server::ScheduleServiceServer;
+use kanat_proto::v1::secret_service_server::SecretServiceServer;
 use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use tonic::service::Routes;
@@ -84,7 +86,8 @@ pub(crate) async fn routes(app: &Arc<App>) -> Result<Routes, crate::Error> {
         MessageServiceServer,
         NodeServiceServer,
         PublishedApiServiceServer,
-        ScheduleServiceServer
+        ScheduleServiceServer,
+        SecretServiceServer
     );
     let reflection = || {
         let described = tonic_reflection::server::Builder::configure()

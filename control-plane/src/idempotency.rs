@@ -22,6 +22,7 @@ use kanat_model::{Code, Error, Timestamp};
 use kanat_store::answered_request::{self, AnsweredRequest};
 use kanat_store::{Db, Store, control_plane, done_call};
 use sha2::{Digest, Sha256};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::body::Body;
 use tower::Service;
 
@@ -32,6 +33,8 @@ use crate::grpc::{MAX_MESSAGE_BYTES, status};
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks an answer that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// Method that seals everything anew.
+const ROTATION: &str = "/kanat.v1.SecretService/RotateSecrets";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 const MAX_KEY_BYTES: usize = 255;
@@ -67,6 +70,13 @@ impl<S> Idempotency<S> {
     pub fn new(inner: S, app: Arc<App>, rules: Arc<Rules>) -> Self {
         Self { inner, app, rules }
     }
+
+    /// Counts a call that may write sealed values. A stream writes none but its kept answer, which is sealed as it is written; a
+    /// rotation waits for all others, and not for itself.
+    fn counted(&self, path: &str, changes: bool) -> Option<TaskTrackerToken> {
+        let counts = changes && !self.rules.streams(path) && path != ROTATION;
+        counts.then(|| self.app.master_keys.under_way.begin())
+    }
 }
 
 impl<S> Service<Request<Body>> for Idempotency<S>
@@ -87,13 +97,19 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let caller = request.extensions().get::<Caller>().cloned();
         let changes = self.rules.permission(request.uri().path()) != Permission::Read;
+        let counted = self.counted(request.uri().path(), changes);
         let (Some(caller), Some(key), true) = (caller, request.headers().get(KEY).cloned(), changes) else {
-            return Box::pin(inner.call(request));
+            let answer = inner.call(request);
+            return Box::pin(async move {
+                let _counted = counted;
+                answer.await
+            });
         };
         let app = Arc::clone(&self.app);
         let rules = Arc::clone(&self.rules);
         let streams = self.rules.streams(request.uri().path());
         Box::pin(async move {
+            let _counted = counted;
             let begun = match Once::of(&app, &rules, &caller, &key, request.uri().path()) {
                 Ok(once) if streams => once.begin_stream(request).await,
                 Ok(once) => once.begin(request).await,
@@ -267,8 +283,13 @@ impl<'a> Once<'a> {
     }
 
     fn seal_context(&self) -> String {
-        format!("answered_request/{}/{}", self.caller.key_id, self.key)
+        seal_context(self.caller.key_id.as_str(), &self.key)
     }
+}
+
+/// What a kept answer is sealed for.
+pub fn seal_context(key_id: &str, name: &str) -> String {
+    format!("answered_request/{key_id}/{name}")
 }
 
 fn update(hash: &Mutex<Sha256>, bytes: &[u8]) {

@@ -16,6 +16,21 @@ pub async fn check(store: &Store, sealer: &Sealer) -> Result<(), Error> {
     if is_known(&mut *store.read().await?, sealer).await? {
         return Ok(());
     }
+    write(store, sealer).await
+}
+
+/// Has the database know the key in use, under which everything is sealed by now.
+pub async fn renew(store: &Store, sealer: &Sealer) -> Result<(), kanat_model::Error> {
+    write(store, sealer).await.map_err(|error| match error {
+        Error::Store(error) => error.into(),
+        other => {
+            tracing::error!(error = %other, "the master key of the database cannot be told");
+            kanat_model::Error::internal()
+        }
+    })
+}
+
+async fn write(store: &Store, sealer: &Sealer) -> Result<(), Error> {
     let mut tx = store.begin().await?;
     meta::lock(&mut tx).await?;
     // Another process may have started meanwhile.

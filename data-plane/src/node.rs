@@ -18,7 +18,7 @@ use crate::ingress::{Admission, Refused};
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
 use crate::pipeline::{self, Pipeline};
-use crate::plans::{self, PlanClient, Plans};
+use crate::plans::{self, PlanClient, Plans, SavedPlans};
 use crate::poll::Poller;
 use crate::published::Issuers;
 use crate::service::{Service, Shared};
@@ -74,6 +74,7 @@ impl Options {
 pub struct DataPlane {
     shared: Arc<Shared>,
     drain_requests: watch::Receiver<Option<Duration>>,
+    saved_plans: SavedPlans,
     /// Ends the polls; the plans go on being followed.
     stop_polls: CancellationToken,
     stop: CancellationToken,
@@ -107,7 +108,7 @@ impl DataPlane {
         let load = load_gauge(plans.clone(), Arc::clone(&pipeline));
         let client_options = client_options(&options);
         let client = plans::Client::start(client_options, plans.clone(), log, sealer, control, load).await;
-        let drain_requests = client.drain_requests();
+        let (drain_requests, saved_plans) = (client.drain_requests(), client.saved_plans());
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let stop_polls = CancellationToken::new();
         tasks.spawn(client.run(stop.clone()));
@@ -125,7 +126,7 @@ impl DataPlane {
             issuers,
             leaving: CancellationToken::new(),
         };
-        Self { shared: Arc::new(shared), drain_requests, stop_polls, stop, tasks }
+        Self { shared: Arc::new(shared), drain_requests, saved_plans, stop_polls, stop, tasks }
     }
 
     /// Answers every path of the data plane.
@@ -136,6 +137,11 @@ impl DataPlane {
     /// What probes and metrics ask.
     pub fn monitor(&self) -> Monitor {
         Monitor::new(Arc::clone(&self.shared))
+    }
+
+    /// Returns the plans that it keeps on disk.
+    pub fn saved_plans(&self) -> SavedPlans {
+        self.saved_plans.clone()
     }
 
     /// Whether messages are taken in and run: plans are in place, and the log has granted a lease.

@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::observed::Observed;
-pub use client::{Client, Fallback, PlanClient, Remote};
+pub use client::{Client, Fallback, PlanClient, Remote, SavedPlans};
 pub use deployed::{Deployed, Flow};
 pub use environment::Environment;
 use renewal::Refusals;

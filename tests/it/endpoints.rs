@@ -102,6 +102,7 @@ const TESTS: &[(&str, &str)] = &[
     ("ScheduleService/PreviewSchedule", "schedule/preview.rs"),
     ("ScheduleService/TriggerSchedule", "schedule/trigger.rs"),
     ("ScheduleService/UpdateSchedule", "schedule/update.rs"),
+    ("SecretService/RotateSecrets", "secret/rotate.rs"),
 ];
 
 /// Bodies without which a call would be refused before its id is looked at.

@@ -27,6 +27,7 @@ mod planes;
 mod poll;
 mod published_api;
 mod schedule;
+mod secret;
 mod start;
 mod steps;
 mod traces;

@@ -294,7 +294,7 @@ fn config(app: &App, instance: &ConnectorInstance) -> Result<Config, Error> {
 }
 
 /// What a config at rest is sealed for.
-fn seal_context(id: &InstanceId) -> String {
+pub(super) fn seal_context(id: &InstanceId) -> String {
     Kind::ConnectorInstance.resource_id(id)
 }
 

@@ -184,9 +184,35 @@ pub async fn sealer_of(app: &App, plan: &plan::FlowPlan) -> Result<Option<Sealer
     Sealer::from_keys(&[key]).map(Some).map_err(|_| Error::internal())
 }
 
+/// Seals the keys of all environments under the master key in use; gives how many were under a former one.
+pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32, Error> {
+    let mut renewed = 0;
+    for environment in environment::all(db).await? {
+        let context = sealing_context(&environment.id);
+        let Some(kept) = meta::get(db, &context).await? else { continue };
+        let sealed = URL_SAFE_NO_PAD.decode(kept).unwrap_or_default();
+        match sealer.renew(&sealed, &context) {
+            Ok(None) => {}
+            Ok(Some(sealed)) => {
+                meta::set(db, &context, &URL_SAFE_NO_PAD.encode(sealed)).await?;
+                renewed += 1;
+            }
+            Err(error) => {
+                tracing::error!(environment.id = %environment.id, %error, "the sealing key of an environment cannot be read");
+            }
+        }
+    }
+    Ok(renewed)
+}
+
+/// What the key of an environment is sealed for, and called.
+fn sealing_context(environment: &EnvironmentId) -> String {
+    format!("sealing_key/{environment}")
+}
+
 /// The key of an environment, which is made when it is asked for first.
 async fn sealing_key(db: &mut Db, sealer: &Sealer, environment: &EnvironmentId) -> Result<[u8; 32], Error> {
-    let context = format!("sealing_key/{environment}");
+    let context = sealing_context(environment);
     if let Some(kept) = meta::get(db, &context).await? {
         let failed = || {
             tracing::error!(environment.id = %environment, "the sealing key of an environment cannot be read");

@@ -1,6 +1,6 @@
 //! Use-cases of flows. A draft may name what does not exist yet; a deployed version may not.
 
-mod definition;
+pub(super) mod definition;
 mod deploy;
 mod diff;
 mod end;
@@ -14,7 +14,7 @@ mod start;
 mod test;
 mod uses;
 mod version;
-mod webhook;
+pub(super) mod webhook;
 
 use kanat_auth::Role;
 use kanat_flow::fields::exposed_secrets;

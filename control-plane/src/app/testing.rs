@@ -30,6 +30,7 @@ pub fn over(store: Store, log: Arc<dyn MessageLog>) -> App {
         store,
         log,
         sealer,
+        master_keys: Arc::default(),
         outbound: outbound::Client::new(policy, &outbound::Options::default()).unwrap(),
         public_url: crate::PublicUrl::default(),
         api_url: crate::PublicUrl::default(),

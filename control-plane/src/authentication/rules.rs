@@ -16,6 +16,9 @@ const REFLECTION: &[&str] = &["grpc.reflection.v1.ServerReflection", "grpc.refle
 /// Services whose every method, reading too, is about who may do what.
 const ADMIN_SERVICES: &[&str] = &["kanat.v1.ApiKeyService"];
 
+/// Services that are about what no key is bound to: the account, and what the service itself holds.
+const OWNER_SERVICES: &[&str] = &["kanat.v1.SecretService"];
+
 /// Methods of other services that are about where everything else lives.
 const ADMIN_METHODS: &[&str] =
     &["/kanat.v1.EnvironmentService/CreateEnvironment", "/kanat.v1.EnvironmentService/UpdateEnvironment"];
@@ -102,7 +105,9 @@ impl Rules {
     /// What the method at `path` needs.
     pub fn permission(&self, path: &str) -> Permission {
         let (service, method) = split(path);
-        if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
+        if OWNER_SERVICES.contains(&service) {
+            Permission::Billing
+        } else if ADMIN_SERVICES.contains(&service) || ADMIN_METHODS.contains(&path) {
             Permission::Admin
         } else if REFLECTION.contains(&service)
             || !WRITING.contains(&path) && READING.iter().any(|word| begins_with_word(method, word))
@@ -160,6 +165,7 @@ mod tests {
             ("/kanat.v1.ConnectorService/TestConnectorInstance", Permission::Write),
             ("/kanat.v1.ConnectorService/CheckEndpointSchemas", Permission::Write),
             ("/kanat.v1.ApiKeyService/ListApiKeys", Permission::Admin),
+            ("/kanat.v1.SecretService/RotateSecrets", Permission::Billing),
             ("/kanat.v1.EnvironmentService/ListEnvironments", Permission::Read),
             ("/kanat.v1.EnvironmentService/UpdateEnvironment", Permission::Admin),
             ("/kanat.v1.ConsumerKeyService/RevokeConsumerKey", Permission::Write),

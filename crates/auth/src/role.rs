@@ -20,7 +20,7 @@ pub enum Permission {
     Write,
     /// Keys, members, environments.
     Admin,
-    /// Billing, and the end of the account.
+    /// Billing, the master key, and the end of the account.
     Billing,
 }
 

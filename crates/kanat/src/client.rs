@@ -126,6 +126,11 @@ impl Client {
         json(&self.text(self.request(Method::POST, path).json(body).timeout(TIMEOUT)).await?)
     }
 
+    /// Posts what takes long to be done.
+    pub async fn post_long(&self, path: &str, body: &impl Serialize) -> Result<Json> {
+        json(&self.text(self.request(Method::POST, path).json(body).timeout(LONG_TIMEOUT)).await?)
+    }
+
     /// Sends a JSON body that is read while it goes out, and may be long.
     pub async fn post_stream(&self, path: &str, body: reqwest::Body) -> Result<Json> {
         let request = self.request(Method::POST, path).header("content-type", "application/json").body(body);

@@ -22,6 +22,7 @@ mod program;
 mod restore_point;
 mod rotation;
 mod schedule;
+mod secrets;
 mod since;
 mod version;
 mod whoami;
@@ -90,6 +91,9 @@ pub enum Command {
     /// Data-plane nodes.
     #[command(subcommand)]
     Node(node::Command),
+    /// The master key, under which everything secret is sealed at rest.
+    #[command(subcommand)]
+    Secrets(secrets::Command),
     /// Tell a database that was restored, so that running nodes drop what they hold of before.
     RestorePoint(restore_point::RestorePoint),
     /// Print a completion script for a shell.
@@ -118,6 +122,7 @@ async fn answer(connection: Connection, format: Format, chosen: &Chosen, command
         Command::ApiKey(command) => command.run(&session(connection)?).await,
         Command::Environment(command) => command.run(&session(connection)?).await,
         Command::Node(command) => command.run(&session(connection)?).await,
+        Command::Secrets(command) => command.run(&session(connection)?).await,
         Command::Flow(command) => command.run(&session(connection)?).await,
         Command::Logs(logs) => logs.run(&session(connection)?).await,
         Command::Message(command) => command.run(&session(connection)?).await,

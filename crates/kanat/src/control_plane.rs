@@ -99,6 +99,7 @@ impl Control {
             nodes,
             retention: control.retention,
             batch_retention: control.batch_retention,
+            key_file: database::own_key_file(&process),
             adapters: process.adapters.0.clone(),
         };
         let plane = ControlPlane::start(options, store, Arc::clone(&log), sealer, outbound);

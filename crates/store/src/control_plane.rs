@@ -6,18 +6,20 @@ use kanat_model::id::BootId;
 use sqlx::AssertSqlSafe;
 
 use crate::dialect::Dialect;
+use crate::row::Read;
 use crate::{Db, Error};
 
 /// Renews the lease of the control plane, which ends `duration` from now by the clock of the
-/// database's server. Leases that ended a day ago are forgotten.
-pub async fn renew(db: &mut Db, own: &BootId, duration: Duration) -> Result<(), Error> {
+/// database's server, and tells the master key that it seals under. Leases that ended a day ago are
+/// forgotten.
+pub async fn renew(db: &mut Db, own: &BootId, key_id: &str, duration: Duration) -> Result<(), Error> {
     let now = now(db.dialect());
     let duration = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let renew = format!(
-        "INSERT INTO control_plane (boot_id, lease_until) VALUES ($1, {now} + $2) \
-         ON CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until"
+        "INSERT INTO control_plane (boot_id, lease_until, key_id) VALUES ($1, {now} + $2, $3) \
+         ON CONFLICT (boot_id) DO UPDATE SET lease_until = excluded.lease_until, key_id = excluded.key_id"
     );
-    sqlx::query(AssertSqlSafe(renew)).bind(own.as_str()).bind(duration).execute(&mut *db).await?;
+    sqlx::query(AssertSqlSafe(renew)).bind(own.as_str()).bind(duration).bind(key_id).execute(&mut *db).await?;
     let forget = format!("DELETE FROM control_plane WHERE lease_until < {now} - 86400000");
     sqlx::query(AssertSqlSafe(forget)).execute(db).await?;
     Ok(())
@@ -28,6 +30,13 @@ pub async fn is_alive(db: &mut Db, boot: &BootId) -> Result<bool, Error> {
     let now = now(db.dialect());
     let alive = format!("SELECT 1 FROM control_plane WHERE boot_id = $1 AND lease_until > {now}");
     Ok(sqlx::query(AssertSqlSafe(alive)).bind(boot.as_str()).fetch_optional(db).await?.is_some())
+}
+
+/// Returns how many control planes live that seal under another master key than this one.
+pub async fn under_other_keys(db: &mut Db, key_id: &str) -> Result<u64, Error> {
+    let now = now(db.dialect());
+    let others = format!("SELECT count(*) AS planes FROM control_plane WHERE key_id <> $1 AND lease_until > {now}");
+    sqlx::query(AssertSqlSafe(others)).bind(key_id).fetch_one(db).await?.whole("planes")
 }
 
 const END: &str = "DELETE FROM control_plane WHERE boot_id = $1";
@@ -56,12 +65,15 @@ mod tests {
     async fn a_lease_ends(store: &Store) {
         let (own, other) = (BootId::generate(), BootId::generate());
         let mut tx = store.begin().await.unwrap();
-        renew(&mut tx, &own, Duration::from_secs(60)).await.unwrap();
-        renew(&mut tx, &other, Duration::ZERO).await.unwrap();
+        renew(&mut tx, &own, "key_1", Duration::from_secs(60)).await.unwrap();
+        renew(&mut tx, &other, "key_2", Duration::ZERO).await.unwrap();
+        assert_eq!(under_other_keys(&mut tx, "key_1").await.unwrap(), 0);
+        assert_eq!(under_other_keys(&mut tx, "key_2").await.unwrap(), 1);
         assert!(is_alive(&mut tx, &own).await.unwrap());
         assert!(!is_alive(&mut tx, &other).await.unwrap(), "its time is over");
         assert!(!is_alive(&mut tx, &BootId::generate()).await.unwrap(), "it never had one");
-        renew(&mut tx, &other, Duration::from_secs(60)).await.unwrap();
+        renew(&mut tx, &other, "key_2", Duration::from_secs(60)).await.unwrap();
+        assert_eq!(under_other_keys(&mut tx, "key_1").await.unwrap(), 1);
         assert!(is_alive(&mut tx, &other).await.unwrap());
         end(&mut tx, &own).await.unwrap();
         assert!(!is_alive(&mut tx, &own).await.unwrap());

@@ -61,6 +61,14 @@ impl Dialect {
         }
     }
 
+    /// A statement that shows bytes in hexadecimal digits, in the words of this database. Digits are upper case.
+    pub(crate) fn hex_text(self, shared: &str) -> String {
+        match self {
+            Self::Sqlite => shared.to_owned(),
+            Self::Postgres => shared.replace("hex(state_sha256)", "upper(encode(state_sha256, 'hex'))"),
+        }
+    }
+
     /// The types of the shared text in the words of this database. Texts are ordered by their bytes and told apart
     /// without regard to language, as SQLite does, whatever the locale of the server is.
     pub(crate) fn schema_text(self, shared: &str) -> String {

@@ -33,6 +33,7 @@ pub mod published;
 pub mod published_api;
 mod row;
 pub mod schedule;
+pub mod sealed;
 mod search;
 mod store;
 mod transaction;

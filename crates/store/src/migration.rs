@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0012_calls.sql"),
     include_str!("../migrations/0013_control_plane.sql"),
     include_str!("../migrations/0014_sealed_definition.sql"),
+    include_str!("../migrations/0015_control_plane_key.sql"),
 ];
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

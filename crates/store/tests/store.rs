@@ -54,6 +54,7 @@ mod store {
     mod oauth_token;
     mod published;
     mod published_api;
+    mod sealed;
     mod transaction;
 }
 

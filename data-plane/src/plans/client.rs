@@ -60,6 +60,27 @@ pub struct Client {
 /// Used off the runtime's threads only, and by one of them at a time.
 type Disk = Arc<Mutex<LastGood>>;
 
+/// Plans on the disk of a node that runs.
+#[derive(Debug, Clone)]
+pub struct SavedPlans(Disk);
+
+impl SavedPlans {
+    /// Seals under the master key in use what is under a former one. Gives the number of files that were written anew.
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub async fn seal_anew(&self) -> io::Result<u32> {
+        on_disk(&self.0, LastGood::seal_anew).await.unwrap_or(Ok(0))
+    }
+}
+
+/// Runs on a thread that may wait for the disk; `None` when the process is going down.
+async fn on_disk<T: Send + 'static>(disk: &Disk, work: impl FnOnce(&mut LastGood) -> T + Send + 'static) -> Option<T> {
+    let disk = Arc::clone(disk);
+    let work = move || work(&mut disk.lock().unwrap_or_else(PoisonError::into_inner));
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
 impl Client {
     /// Puts the plans that last ran in place, if there are any: the node is ready at once.
     pub async fn start(
@@ -75,6 +96,11 @@ impl Client {
         let client = Self { options, plans, log, disk, control, load, drain: watch::Sender::new(None) };
         client.restore().await;
         client
+    }
+
+    /// Returns what it keeps on disk.
+    pub fn saved_plans(&self) -> SavedPlans {
+        SavedPlans(Arc::clone(&self.disk))
     }
 
     /// The control plane asked the node to drain within that time.
@@ -109,6 +135,10 @@ impl Client {
             (found.sets.into_iter().map(restored).collect::<Vec<_>>(), found.expected)
         });
         let Some((applied, expected)) = restored.await else { return };
+        // Where the keys changed while the node was stopped.
+        if let Err(error) = self.saved_plans().seal_anew().await {
+            tracing::warn!(%error, "saved plans cannot be sealed under the first master key: keep the former ones");
+        }
         let mut snapshot = (*self.plans.load()).clone();
         if let Some(expected) = expected {
             snapshot = snapshot.expecting(expected);
@@ -154,9 +184,7 @@ impl Client {
 
     /// Runs on a thread that may wait for the disk; `None` when the process is going down.
     async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&mut LastGood) -> T + Send + 'static) -> Option<T> {
-        let disk = Arc::clone(&self.disk);
-        let work = move || work(&mut disk.lock().unwrap_or_else(PoisonError::into_inner));
-        tokio::task::spawn_blocking(work).await.ok()
+        on_disk(&self.disk, work).await
     }
 }
 

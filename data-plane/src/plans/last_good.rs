@@ -112,6 +112,54 @@ impl LastGood {
         Ok(())
     }
 
+    /// Seals under the key in use what is under a former one. Gives the number of files that were written anew; older files of
+    /// an environment go, for they are for the case that the newest one is damaged.
+    ///
+    /// # Errors
+    /// The disk does not take it. What is under a former key by then stays so.
+    pub fn seal_anew(&mut self) -> io::Result<u32> {
+        let mut count = 0;
+        for folder in folders(&self.folder) {
+            let mut stale = Vec::new();
+            for (number, path) in files(&folder) {
+                if !record::is_under_key_in_use(&path, &self.sealer)? {
+                    stale.push((number, path));
+                }
+            }
+            let newest = files(&folder).last().map_or(0, |(number, _)| *number);
+            let is_stale = stale.last().is_some_and(|(number, _)| *number == newest);
+            if is_stale
+                && let Some((number, path)) =
+                    stale.iter().rev().find(|(number, path)| self.is_whole(&folder, *number, path))
+            {
+                // The writer of a file appends under the place of its own records.
+                self.open.retain(|id, _| self.folder.join(folder_name(id)) != folder);
+                let records = Reader::open(path, context(&folder, *number))?.records(&self.sealer);
+                self.write_file(&folder, newest + 1, records)?;
+                count += 1;
+            }
+            for (_, path) in stale {
+                fs::remove_file(path)?;
+            }
+        }
+        let expected = self.folder.join(EXPECTED);
+        if expected.exists() && !record::is_under_key_in_use(&expected, &self.sealer)? {
+            let ids = self.load_expected();
+            self.expected = None;
+            if let Some(ids) = ids {
+                self.expect(&ids)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Returns whether a file leads to a set.
+    fn is_whole(&self, folder: &Path, number: u64, path: &Path) -> bool {
+        let records = Reader::open(path, context(folder, number));
+        records.is_ok_and(|reader| replay::of(reader.records(&self.sealer)).is_some())
+    }
+
     /// Forgets an environment that the node no longer serves.
     ///
     /// # Errors
@@ -150,19 +198,25 @@ impl LastGood {
         make_private(&folder)?;
         let existing = files(&folder);
         let number = existing.last().map_or(1, |(number, _)| number + 1);
-        let beside = folder.join("new");
-        let mut writer = Writer::create(&beside, context(&folder, number))?;
-        for record in whole(environment) {
-            writer.write(&record.encode_to_vec(), &self.sealer)?;
-        }
-        writer.sync()?;
-        fs::rename(&beside, folder.join(file_name(number)))?;
-        sync_folder(&folder)?;
-        sync_folder(&self.folder)?;
+        let writer = self.write_file(&folder, number, whole(environment).map(|record| record.encode_to_vec()))?;
         for (_, path) in existing.iter().rev().skip(KEPT - 1) {
             fs::remove_file(path)?;
         }
         Ok(Open { set_bytes: writer.bytes(), writer })
+    }
+
+    /// Writes a file of these records: it is whole and durable, or not there.
+    fn write_file(&self, folder: &Path, number: u64, records: impl Iterator<Item = Vec<u8>>) -> io::Result<Writer> {
+        let beside = folder.join("new");
+        let mut writer = Writer::create(&beside, context(folder, number))?;
+        for record in records {
+            writer.write(&record, &self.sealer)?;
+        }
+        writer.sync()?;
+        fs::rename(&beside, folder.join(file_name(number)))?;
+        sync_folder(folder)?;
+        sync_folder(&self.folder)?;
+        Ok(writer)
     }
 }
 

@@ -27,7 +27,7 @@ use url::Url;
 use super::Config;
 use crate::app::{App, Caller, Change, Changed};
 pub use refresh::refresh_due;
-pub use tokens::{Held, held, refused};
+pub use tokens::{Held, held, refused, seal_context as tokens_context};
 
 /// How long a person may take at the provider.
 const START_LIFE: Duration = Duration::from_secs(600);
@@ -96,7 +96,7 @@ pub async fn start(
         environment_id: caller.environment_id.clone(),
         instance_id: instance.id.clone(),
         redirect_uri: redirect_uri.clone(),
-        verifier: app.sealer.seal(verifier.as_bytes(), &verifier_context(&state)),
+        verifier: app.sealer.seal(verifier.as_bytes(), &verifier_context(&hash(&state))),
         expires_at,
     };
     oauth_start::insert(&mut tx, &start).await?;
@@ -124,7 +124,7 @@ pub async fn complete(
     }
     let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
     let code = code.ok_or_else(|| Error::field("code", "is required"))?;
-    let verifier = app.sealer.open(&start.verifier, &verifier_context(&callback.state)).map_err(|error| {
+    let verifier = app.sealer.open(&start.verifier, &verifier_context(&hash(&callback.state))).map_err(|error| {
         tracing::error!(instance.id = %instance.id, error = %error, "the verifier of an OAuth2 start cannot be read");
         Error::internal()
     })?;
@@ -265,8 +265,9 @@ fn is_ours(app: &App, state: &str) -> bool {
 
 const STATE_CONTEXT: &str = "oauth state";
 
-fn verifier_context(state: &str) -> String {
-    format!("oauth verifier/{}", URL_SAFE_NO_PAD.encode(hash(state)))
+/// What a verifier at rest is sealed for.
+pub fn verifier_context(state_sha256: &[u8]) -> String {
+    format!("oauth verifier/{}", URL_SAFE_NO_PAD.encode(state_sha256))
 }
 
 fn hash(state: &str) -> [u8; 32] {

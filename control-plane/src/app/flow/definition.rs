@@ -83,6 +83,7 @@ pub async fn seal_all(app: &App) -> Result<(), Error> {
     if meta::get(&mut *app.store.read().await?, SEALED).await?.is_some() {
         return Ok(());
     }
+    let _under_way = app.master_keys.under_way.begin();
     let mut after = (FlowId::from(""), 0);
     // The same text has the same seal: what is deployed is no draft.
     let mut seals: HashMap<String, Vec<u8>> = HashMap::new();
@@ -110,7 +111,8 @@ pub async fn seal_all(app: &App) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-fn seal_context(flow: &FlowId) -> String {
+/// What a definition at rest is sealed for.
+pub fn seal_context(flow: &FlowId) -> String {
     format!("definition/{flow}")
 }
 

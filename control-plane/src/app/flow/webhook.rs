@@ -98,6 +98,7 @@ fn open(app: &App, flow: &FlowId, sealed: &[u8]) -> Result<String, Error> {
     String::from_utf8(plain).map_err(|_| failed(&"it is no text"))
 }
 
-fn seal_context(flow: &FlowId) -> String {
+/// What a webhook token at rest is sealed for.
+pub fn seal_context(flow: &FlowId) -> String {
     format!("webhook_token/{flow}")
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures::FutureExt;
 use kanat_control_plane::{ControlPlane, PublicUrl};
 use kanat_data_plane::DataPlane;
 use kanat_data_plane::plans::PlanClient;
@@ -95,6 +96,7 @@ impl Whole {
             nodes: settings.control.access(),
             retention: settings.control.retention,
             batch_retention: settings.control.batch_retention,
+            key_file: database::own_key_file(process),
             adapters: process.adapters.0.clone(),
         };
         let control = ControlPlane::start(options, store, Arc::clone(&log), Arc::clone(&sealer), outbound.clone());
@@ -102,6 +104,12 @@ impl Whole {
         let plans = PlanClient::new(control.plan_service());
         let options = node_options(&settings, &folder, data_address)?;
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;
+
+        let saved_plans = data.saved_plans();
+        control.seal_elsewhere(Arc::new(move || {
+            let saved_plans = saved_plans.clone();
+            async move { saved_plans.seal_anew().await }.boxed()
+        }));
 
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
         let router = Router::new(&control, data.service(), page, shutdown.clone());

@@ -53,6 +53,14 @@ impl Writer {
     }
 }
 
+/// Returns whether the first record of a file is sealed under the key in use; a file without one is, too.
+pub fn is_under_key_in_use(path: &Path, sealer: &Sealer) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    let header = sealer.header();
+    File::open(path)?.take(4 + header.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin.len() <= 4 || sealer.is_under_key_in_use(&begin[4..]))
+}
+
 impl Reader {
     pub fn open(path: &Path, context: String) -> io::Result<Self> {
         Ok(Self { file: BufReader::new(File::open(path)?), context })

@@ -165,6 +165,32 @@ fn what_another_key_sealed_is_not_found() {
 }
 
 #[test]
+fn what_a_former_key_sealed_is_sealed_anew_and_goes_on_from_there() {
+    let mut saved = Saved::new();
+    saved.last_good.expect(&[EnvironmentId::from("env_1")]).unwrap();
+    for n in 0..3 {
+        saved.restart();
+        saved.put(&table(&format!("lt_{n}")));
+    }
+    saved.put(&table("lt_3"));
+    let ring = |keys: &[[u8; 32]]| Arc::new(Sealer::from_keys(keys).unwrap());
+    let both = ring(&[[8; 32], [7; 32]]);
+    saved.last_good.sealer.replace(&both);
+    saved.put(&table("lt_4"));
+    assert_eq!(saved.last_good.seal_anew().unwrap(), 2);
+    assert_eq!(saved.last_good.seal_anew().unwrap(), 0);
+    saved.last_good.sealer.replace(&ring(&[[8; 32]]));
+    saved.put(&table("lt_5"));
+    let found = LastGood::new(saved.folder.path().to_owned(), ring(&[[8; 32]])).load();
+    let set = &found.sets[0];
+    assert_eq!((set.generation, set.set_hash, set.resources.len()), (6, saved.environment.set_hash, 6));
+    assert_eq!(found.expected.unwrap(), [EnvironmentId::from("env_1")]);
+    let mut former = LastGood::new(saved.folder.path().to_owned(), ring(&[[7; 32]]));
+    let left = former.load();
+    assert!(left.sets.is_empty() && left.expected.is_none());
+}
+
+#[test]
 fn its_folders_are_their_owner_s_alone() {
     let mut saved = Saved::new();
     let plans = saved.folder.path().join("data/plans");

@@ -27,6 +27,8 @@ pub async fn refresh_due(app: &App, now: Timestamp) -> Result<Option<Timestamp>,
         if first.is_none_or(|first| first > now) {
             return Ok(first);
         }
+        // What is read and written back here is sealed.
+        let _under_way = app.master_keys.under_way.begin();
         let holder = random_token();
         let mut tx = app.store.begin().await?;
         let lease = Lease { holder: &holder, until: now.max(Timestamp::now()).after(LEASE) };

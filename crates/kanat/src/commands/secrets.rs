@@ -1,0 +1,50 @@
+//! `kanat secrets`: what the service seals at rest.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::Session;
+use crate::output::Json;
+
+/// What can be done with sealed secrets.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Seal everything anew: under a new master key, where the service keeps the key in a file of its own; else under the first
+    /// one of those that it was given.
+    Rotate,
+}
+
+impl Command {
+    pub async fn run(self, session: &Session) -> Result<()> {
+        match self {
+            Self::Rotate => {
+                let answer = session.client.post_long("/secrets/rotate", &json!({})).await?;
+                session.print(&answer, told)?;
+                session.hint(&next(&answer));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn told(answer: &Json) -> String {
+    let (key, resealed) = (answer.text("keyId"), answer.text("resealed"));
+    let which = if answer.text("newKey") == "true" { "the new master key" } else { "the master key" };
+    format!("{resealed} values were sealed anew; everything is under {which} {key}")
+}
+
+/// Returns what is to be done now.
+fn next(answer: &Json) -> String {
+    let former: Vec<String> =
+        answer.list("formerKeys").iter().map(|id| id.as_text().unwrap_or_default().to_owned()).collect();
+    let lost = match answer.text("unreadable").as_str() {
+        "" | "0" => String::new(),
+        unreadable => format!("no key opens {unreadable} values, which the log names; "),
+    };
+    if former.is_empty() {
+        return format!("{lost}backups of before need the former key: keep it with them, or make new backups now");
+    }
+    let (former, from) = (former.join(", "), answer.text("formerKeysMayGoAt"));
+    format!("{lost}from {from} on the settings of every control plane do without the former key {former}")
+}

@@ -1,0 +1,3 @@
+//! What is sealed at rest, and under which key.
+
+mod rotate;
