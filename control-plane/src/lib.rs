@@ -24,5 +24,5 @@ mod validation;
 pub use control_plane::{ControlPlane, Error, Options};
 pub use monitor::Monitor;
 pub use public_url::PublicUrl;
-pub use push::remote::Access;
+pub use push::remote::{Access, BoundNode, Proof};
 pub use service::PublicService;

@@ -370,3 +370,28 @@ async fn a_service_gives_freed_memory_back_soon_or_when_its_operator_says() {
     app.restart_with(&[("MIMALLOC_PURGE_DELAY", "250")]).await;
     assert_eq!(told(app.pid()).as_deref(), Some("250"));
 }
+
+#[tokio::test]
+async fn metrics_are_read_over_tls_and_a_port_alone_is_one_of_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = kanat_tests::authority::Authority::new(folder.path(), "ours");
+    let identity = authority.identity("metrics");
+    let app = TestApp::start_with(&[
+        ("KANAT_METRICS_LISTEN", "0"),
+        ("KANAT_METRICS_TLS_CERT", &identity.certificate),
+        ("KANAT_METRICS_TLS_KEY", &identity.key),
+    ])
+    .await;
+    let metrics = address(&app.log());
+    assert!(metrics.starts_with("https://127.0.0.1:"), "{metrics}");
+    Scrape::of(&Rest::trusting(&metrics, "", &authority.pem()), &metrics).await;
+    let plain = metrics.replace("https://", "http://");
+    let clear = Rest::try_send(app.api.without_key().request("GET", &format!("{plain}/metrics"))).await;
+    assert!(clear.is_err(), "{clear:?}");
+}
+
+#[tokio::test]
+async fn metrics_that_are_open_to_other_machines_without_tls_are_warned_of() {
+    let app = TestApp::start_with(&[("KANAT_METRICS_LISTEN", "0.0.0.0:0")]).await;
+    assert!(app.log().contains("is open to other machines without TLS"), "{}", app.log());
+}

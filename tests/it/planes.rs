@@ -1,6 +1,7 @@
 //! What processes must survive: kills, hung targets, drains, full disks, peers that send garbage; and what they must not
 //! give away.
 
+mod bound_nodes;
 mod clock;
 mod descriptors;
 mod drain;

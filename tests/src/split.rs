@@ -49,12 +49,23 @@ impl Split {
 
     /// A control plane over TLS that lets nodes in by their certificate alone.
     pub async fn control_plane_over_tls(&self, name: &str, authority: &Authority) -> TestProcess {
-        let identity = authority.identity(name);
-        let environment = [
+        self.control_plane_over_tls_with(name, authority, &[]).await
+    }
+
+    /// The same, with these variables in its environment.
+    pub async fn control_plane_over_tls_with(
+        &self,
+        name: &str,
+        authority: &Authority,
+        more: &[(&str, &str)],
+    ) -> TestProcess {
+        let (identity, clients) = (authority.identity(name), authority.file());
+        let mut environment = vec![
             ("KANAT_TLS_CERT", identity.certificate.as_str()),
             ("KANAT_TLS_KEY", &identity.key),
-            ("KANAT_TLS_CLIENT_CA", &authority.file()),
+            ("KANAT_TLS_CLIENT_CA", &clients),
         ];
+        environment.extend(more);
         let data_dir = self.folder.path().join("control");
         self.process(name, "control-plane", data_dir, &environment, Some(authority.pem())).await
     }
@@ -79,13 +90,27 @@ impl Split {
         own: &Authority,
         trusted: &Authority,
     ) -> TestProcess {
-        let identity = own.identity(name);
-        let environment = [
+        self.node_over_tls_with(name, control, own, trusted, &[]).await
+    }
+
+    /// The same, with these variables in its environment. Its certificate is of `<name>.example.com`.
+    pub async fn node_over_tls_with(
+        &self,
+        name: &str,
+        control: &TestProcess,
+        own: &Authority,
+        trusted: &Authority,
+        more: &[(&str, &str)],
+    ) -> TestProcess {
+        let identity = own.identity_for(name, &[&format!("{name}.example.com")]);
+        let trusted = trusted.file();
+        let mut environment = vec![
             ("KANAT_CONTROL_PLANE", control.base.as_str()),
             ("KANAT_TLS_CERT", &identity.certificate),
             ("KANAT_TLS_KEY", &identity.key),
-            ("KANAT_TLS_CA", &trusted.file()),
+            ("KANAT_TLS_CA", &trusted),
         ];
+        environment.extend(more);
         let data_dir = self.folder.path().join(name);
         self.process(name, "data-plane", data_dir, &environment, Some(own.pem())).await
     }
@@ -245,14 +270,18 @@ impl TestProcess {
     /// The same, with these variables beside or in place of those that it had. Where they give it a point to die at, and
     /// there are calls enough, it may be dead before it says that it listens.
     pub async fn restart_with(&mut self, environment: &[(&str, &str)]) {
-        self.start.environment.retain(|(name, _)| environment.iter().all(|(new, _)| new != name));
-        self.start
-            .environment
-            .extend(environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        self.spawn_again();
+        self.spawn_again_with(environment);
         let listens = self.said_where().await;
         let ended = || format!("kanat {} ended before it listened:\n{}", self.start.command, self.log());
         assert!(listens || crate::app::dies(environment), "{}", ended());
+    }
+
+    /// The same as [`Self::spawn_again`], with these variables beside or in place of those that it had.
+    pub fn spawn_again_with(&mut self, environment: &[(&str, &str)]) {
+        self.start.environment.retain(|(name, _)| environment.iter().all(|(new, _)| new != name));
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        self.start.environment.extend(environment);
+        self.spawn_again();
     }
 
     /// Starts again and does not wait until it listens: [`Self::listens`] does.

@@ -20,20 +20,39 @@ use super::PlanStreams;
 /// How nodes of other processes prove themselves.
 #[derive(Clone)]
 pub struct Access {
-    /// SHA-256 of the join token.
+    /// SHA-256 of the join token that opens every environment.
     token: Option<[u8; 32]>,
+    /// Whether every node shows a certificate.
     certificate: bool,
+    bound: Vec<BoundNode>,
+}
+
+/// Nodes that some environments are open to.
+#[derive(Clone)]
+pub struct BoundNode {
+    pub proof: Proof,
+    /// Ids or names.
+    pub environments: Vec<String>,
+}
+
+/// What bound nodes prove themselves with.
+#[derive(Clone)]
+pub enum Proof {
+    /// Join token with this SHA-256.
+    Token([u8; 32]),
+    /// Certificate of the authority for clients that is of this DNS name.
+    Certificate(String),
 }
 
 impl Access {
     /// Nodes know the token.
     pub fn by_token(token: &Secret<String>) -> Self {
-        Self { token: Some(key::sha256(token.expose())), certificate: false }
+        Self { token: Some(key::sha256(token.expose())), certificate: false, bound: Vec::new() }
     }
 
     /// Nodes show a certificate of the authority for clients.
     pub fn by_certificate() -> Self {
-        Self { token: None, certificate: true }
+        Self { token: None, certificate: true, bound: Vec::new() }
     }
 
     /// Nodes show a certificate as well.
@@ -42,17 +61,65 @@ impl Access {
         Self { certificate: true, ..self }
     }
 
-    fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
-        if self.certificate && request.extensions().get::<ClientCertificate>().is_none() {
+    /// No node gets in but those that are bound.
+    pub fn by_binding() -> Self {
+        Self { token: None, certificate: false, bound: Vec::new() }
+    }
+
+    /// Nodes that prove themselves in one of these ways get in for its environments. What is neither such a way nor the join
+    /// token lets nobody in then.
+    #[must_use]
+    pub fn and_bound(self, bound: Vec<BoundNode>) -> Self {
+        Self { bound, ..self }
+    }
+
+    /// Returns what a node may ask for: what all of the ways allow in which it is bound, else everything.
+    fn check<B>(&self, request: &Request<B>) -> Result<Grant, Status> {
+        let certificate = request.extensions().get::<ClientCertificate>();
+        if self.certificate && certificate.is_none() {
             return Err(Status::unauthenticated("the node shows no certificate of the authority for clients"));
         }
-        let Some(expected) = &self.token else { return Ok(()) };
         let header = request.headers().get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-        if bool::from(key::sha256(given).ct_eq(expected)) {
-            return Ok(());
+        let given = key::sha256(header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default());
+        let is_bound_by_token = |bound: &&BoundNode| match &bound.proof {
+            Proof::Token(expected) => bool::from(given.ct_eq(expected)),
+            Proof::Certificate(_) => false,
+        };
+        let is_bound_by_certificate = |bound: &&BoundNode| match &bound.proof {
+            Proof::Token(_) => false,
+            Proof::Certificate(name) => certificate.is_some_and(|certificate| certificate.is_of(name)),
+        };
+        let by_token: Vec<_> = self.bound.iter().filter(is_bound_by_token).collect();
+        let by_certificate: Vec<_> = self.bound.iter().filter(is_bound_by_certificate).collect();
+        let knows_token = self.token.is_some_and(|expected| bool::from(given.ct_eq(&expected)));
+        if self.token.is_some() && by_token.is_empty() && !knows_token {
+            return Err(Status::unauthenticated("the node's join token is not the control plane's"));
         }
-        Err(Status::unauthenticated("the node's join token is not the control plane's"))
+        let is_known = knows_token || !by_token.is_empty() || !by_certificate.is_empty() || self.bound.is_empty();
+        if !is_known {
+            return Err(Status::unauthenticated("the node shows neither a token nor a certificate that is let in"));
+        }
+        let bound = by_token.into_iter().chain(by_certificate);
+        Ok(Grant { allowed: bound.map(|bound| bound.environments.clone()).collect() })
+    }
+}
+
+/// What a node may ask for. It is marked on the node's request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Lists of ids or names of environments, each of which bounds it.
+    allowed: Vec<Vec<String>>,
+}
+
+impl Grant {
+    /// Returns whether an environment of this id and name is open to the node.
+    pub fn allows(&self, id: &str, name: &str) -> bool {
+        self.allowed.iter().all(|list| list.iter().any(|allowed| allowed == id || allowed == name))
+    }
+
+    /// Returns whether every environment is open to the node, those of the future too.
+    pub fn is_unbound(&self) -> bool {
+        self.allowed.is_empty()
     }
 }
 
@@ -88,19 +155,23 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.access.check(&request) {
-            Ok(()) => Service::call(&mut self.plans, request.map(Body::new)),
+            Ok(grant) => {
+                request.extensions_mut().insert(grant);
+                Service::call(&mut self.plans, request.map(Body::new))
+            }
             Err(status) => Box::pin(async move { Ok(status.into_http()) }),
         }
     }
 }
 
-/// The token's hash is of no use to anybody, but of no interest either.
+/// A token's hash is of no use to anybody, but of no interest either.
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Access");
-        debug.field("token", &self.token.is_some()).field("certificate", &self.certificate).finish()
+        debug.field("token", &self.token.is_some()).field("certificate", &self.certificate);
+        debug.field("bound", &self.bound.len()).finish()
     }
 }
 
@@ -114,7 +185,7 @@ mod tests {
             request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
         }
         if certificate {
-            request.extensions_mut().insert(ClientCertificate);
+            request.extensions_mut().insert(ClientCertificate::new(["node-1.example.com".to_owned()]));
         }
         request
     }
@@ -144,5 +215,47 @@ mod tests {
         let at = |path: &str| serves(&Request::builder().uri(path).body(()).unwrap());
         assert!(at("/kanat.node.v1.PlanService/Sync"));
         assert!(!at("/kanat.node.v1.PlanServiceX/Sync") && !at("/kanat.v1.FlowService/ListFlows") && !at("/"));
+    }
+
+    fn bound(proof: Proof, environments: &[&str]) -> BoundNode {
+        BoundNode { proof, environments: environments.iter().map(|name| (*name).to_owned()).collect() }
+    }
+
+    #[test]
+    fn a_bound_node_gets_in_for_its_environments_alone() {
+        let by_token = || bound(Proof::Token(key::sha256("of-staging")), &["staging", "env_2"]);
+        let by_certificate = || bound(Proof::Certificate("Node-1.example.com".to_owned()), &["staging"]);
+        let of_another = || bound(Proof::Certificate("node-2.example.com".to_owned()), &["production"]);
+        let allowed = |access: &Access, token, certificate| {
+            let grant = access.check(&request(token, certificate)).map_err(|status| status.code());
+            grant.map(|grant| {
+                let all = [("env_1", "production"), ("env_2", "staging"), ("env_3", "development")];
+                all.into_iter().filter(|(id, name)| grant.allows(id, name)).map(|(_, name)| name).collect::<Vec<_>>()
+            })
+        };
+        let refused = Err(tonic::Code::Unauthenticated);
+        let everything = Ok(vec!["production", "staging", "development"]);
+        let staging = Ok(vec!["staging"]);
+
+        let tokens = Access::by_binding().and_bound(vec![by_token()]);
+        assert_eq!(allowed(&tokens, Some("of-staging"), false), staging);
+        assert_eq!(allowed(&tokens, Some("other"), true), refused);
+        assert_eq!(allowed(&tokens, None, false), refused);
+
+        let beside = Access::by_token(&Secret::new("join".to_owned())).and_bound(vec![by_token(), by_certificate()]);
+        assert_eq!(allowed(&beside, Some("join"), false), everything);
+        assert_eq!(allowed(&beside, Some("join"), true), staging);
+        assert_eq!(allowed(&beside, Some("of-staging"), false), staging);
+        assert_eq!(allowed(&beside, None, true), refused);
+
+        let certificates = Access::by_certificate().and_bound(vec![by_certificate(), by_token()]);
+        assert_eq!(allowed(&certificates, None, true), staging);
+        assert_eq!(allowed(&certificates, Some("of-staging"), false), refused);
+        let others = Access::by_certificate().and_bound(vec![of_another()]);
+        assert_eq!(allowed(&others, None, true), refused);
+
+        let apart = Access::by_certificate()
+            .and_bound(vec![by_certificate(), bound(Proof::Token(key::sha256("of-production")), &["production"])]);
+        assert_eq!(allowed(&apart, Some("of-production"), true), Ok(vec![]), "what all ways allow");
     }
 }

@@ -11,6 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::hub::Hub;
+use super::remote::Grant;
 use super::session::Session;
 
 /// Messages that wait for a node to take them; when they are full, its session waits, and nothing else.
@@ -40,10 +41,12 @@ impl PlanService for PlanStreams {
     type SyncStream = ReceiverStream<Result<ControlMessage, Status>>;
 
     async fn sync(&self, request: Request<Streaming<NodeMessage>>) -> Result<Response<Self::SyncStream>, Status> {
+        // A node of this process has none: everything is open to it.
+        let grant = request.extensions().get::<Grant>().cloned().unwrap_or_default();
         let mut inbound = request.into_inner();
         let hello = hello(&mut inbound).await?;
         let (outbound, stream) = mpsc::channel(QUEUE);
-        let session = Session::open(Arc::clone(&self.hub), hello, inbound, outbound).await?;
+        let session = Session::open(Arc::clone(&self.hub), hello, grant, inbound, outbound).await?;
         self.hub.tasks.spawn(session.run());
         Ok(Response::new(ReceiverStream::new(stream)))
     }

@@ -28,6 +28,7 @@ use super::hub::Hub;
 use super::nodes::{self, Node, Running, Scope, Seat};
 use super::peer::{Answered, Peer, Push, PushKind, Tables};
 use super::refusals::Refusal;
+use super::remote::Grant;
 use super::set::Set;
 use super::source::Environment;
 use super::written::Written;
@@ -42,6 +43,7 @@ pub struct Session {
     lines: BTreeMap<EnvironmentId, Line>,
     /// Ids or names of the environments that the node asked for; none for all.
     named: Vec<String>,
+    grant: Grant,
     /// What the node is to be told, once it holds every environment that is new to it: it is complete all the time.
     welcome: Option<Welcome>,
     nonce: u64,
@@ -66,16 +68,18 @@ impl Session {
     /// Picks the environments that the node serves.
     ///
     /// # Errors
-    /// One that it names does not exist; the store cannot be read.
+    /// One that it names does not exist, or is not open to it; it asks for all, and some are not open to it; the store cannot be read.
     pub async fn open(
         hub: Arc<Hub>,
         hello: Hello,
+        grant: Grant,
         inbound: Streaming<NodeMessage>,
         outbound: mpsc::Sender<Result<ControlMessage, Status>>,
     ) -> Result<Self, Status> {
         let (epoch, all) = environments(&hub).await?;
         let schemas = Schemas { min: hello.min_plan_schema, max: hello.max_plan_schema };
         line::check(&hello.environments, &all)?;
+        line::check_grant(&hello.environments, &grant, &all)?;
         let served = line::served(&hello.environments, all);
         let mut states: BTreeMap<_, _> = hello.states.into_iter().map(|s| (s.environment_id.clone(), s)).collect();
         let lines = served.iter().map(|environment| {
@@ -97,7 +101,22 @@ impl Session {
         let tables = if hello.takes_table_changes { Tables::ByEntries } else { Tables::Whole };
         let (named, welcome) = (hello.environments, Some(welcome(epoch, served)));
         let (answered, replaced) = (Arc::new(Notify::new()), CancellationToken::new());
-        Ok(Self { hub, node, inbound, outbound, lines, named, welcome, nonce: 0, schemas, tables, answered, replaced })
+        let nonce = 0;
+        Ok(Self {
+            hub,
+            node,
+            inbound,
+            outbound,
+            lines,
+            named,
+            grant,
+            welcome,
+            nonce,
+            schemas,
+            tables,
+            answered,
+            replaced,
+        })
     }
 
     /// Serves the node until its stream ends.
@@ -194,7 +213,9 @@ impl Session {
     async fn serve_others(&mut self, seat: &Seat<'_>) -> Result<(), End> {
         // The database may be away for a moment, which is no reason to end the stream: the next look tells again.
         let Ok((epoch, all)) = environments(&self.hub).await else { return Ok(()) };
-        let served = line::served(&self.named, all);
+        // A name that another environment has now may not be open to the node.
+        let open = all.into_iter().filter(|environment| self.grant.allows(environment.id.as_str(), &environment.name));
+        let served = line::served(&self.named, open.collect());
         let ids: BTreeSet<_> = served.iter().map(|environment| environment.id.clone()).collect();
         if self.lines.keys().eq(ids.iter()) {
             return Ok(());

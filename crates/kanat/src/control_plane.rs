@@ -62,18 +62,20 @@ impl Control {
         let folder = Folder::open(&process.data_dir)?;
         let bounds = listener::options(&process, control.tls_client_ca.as_deref())?;
         let listener = listener::bind(process.listen).await?;
-        let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
+        let metrics_door = monitoring::Door::open(&process).await?;
         let address = listener.local_addr()?;
         listener::warn_of_clear_text(address, &bounds);
         let url = listener::url(address, &bounds);
 
         let sealer = database::sealer(&process)?;
         let local_targets = process.egress.unwrap_or_default();
-        let listeners = [&listener].into_iter().chain(&metrics_listener);
+        let metrics_listener = metrics_door.as_ref().map(|door| door.listener().0);
+        let listeners = [&listener].into_iter().chain(metrics_listener);
         let outbound = egress::client(&process, local_targets, listeners, control.public_url.as_deref())?;
         egress::announce(local_targets, Reach::Others);
-        let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
-        let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
+        let doors = Doors::new(
+            [(&listener, bounds.clone())].into_iter().chain(metrics_door.as_ref().map(monitoring::Door::listener)),
+        );
         let log = database::log(&process, &folder, &doors).await?;
         let store = database::store(&process, &folder, &doors, log.as_ref(), control.accept_empty_config);
         let store = store.await?;
@@ -88,7 +90,9 @@ impl Control {
         }
         let nodes = control.access();
         if nodes.is_none() {
-            tracing::warn!("there is neither --join-token nor --tls-client-ca: no data-plane node can connect");
+            tracing::warn!(
+                "there is neither --join-token, --tls-client-ca nor [[nodes]]: no data-plane node can connect"
+            );
         }
         let options = kanat_control_plane::Options {
             bootstrap_api_key: control.bootstrap_api_key.clone(),
@@ -109,9 +113,9 @@ impl Control {
         let listeners = TaskTracker::new();
         let router = Router::new(Arc::clone(&plane), page, leaving.clone(), shutdown.clone());
         listeners.spawn(server::serve(listener, router, bounds, shutdown.clone()));
-        let monitoring = metrics_listener.map(|listener| {
+        let monitoring = metrics_door.map(|door| {
             let watched = Monitoring { log: Arc::clone(&log), control: Some(plane.monitor()), data: None };
-            monitoring::Server::start(listener, watched)
+            monitoring::Server::start(door, watched)
         });
         Ok(Self { url, control: plane, log, leaving, shutdown, listeners, monitoring })
     }

@@ -62,17 +62,19 @@ impl Node {
         let plans = remote(&settings)?.client().context("cannot set up the way to the control planes")?;
         let plans = plans.falling_back(fallback::fallback(&settings, &sealer));
         let listener = listener::bind(process.listen).await?;
-        let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
+        let metrics_door = monitoring::Door::open(process).await?;
         let address = listener.local_addr()?;
         listener::warn_of_clear_text(address, &bounds);
         let url = listener::url(address, &bounds);
 
         let local_targets = process.egress.unwrap_or_default();
-        let listeners = [&listener].into_iter().chain(&metrics_listener);
+        let metrics_listener = metrics_door.as_ref().map(|door| door.listener().0);
+        let listeners = [&listener].into_iter().chain(metrics_listener);
         let outbound = egress::client(process, local_targets, listeners, None)?;
         egress::announce(local_targets, Reach::Others);
-        let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
-        let doors = Doors::new([(&listener, bounds.clone())].into_iter().chain(metrics_door));
+        let doors = Doors::new(
+            [(&listener, bounds.clone())].into_iter().chain(metrics_door.as_ref().map(monitoring::Door::listener)),
+        );
         let log = database::log(process, &folder, &doors).await?;
         let mut options = kanat_data_plane::Options::new(identity::node_id(folder.path())?, process.data_dir.clone());
         options.address = address.to_string();
@@ -87,9 +89,9 @@ impl Node {
         let (shutdown, listeners) = (CancellationToken::new(), TaskTracker::new());
         listeners.spawn(server::serve(listener, data.service(), bounds, shutdown.clone()));
         let drain_requests = data.drain_requests();
-        let monitoring = metrics_listener.map(|listener| {
+        let monitoring = metrics_door.map(|door| {
             let watched = Monitoring { log: Arc::clone(&log), control: None, data: Some(data.monitor()) };
-            monitoring::Server::start(listener, watched)
+            monitoring::Server::start(door, watched)
         });
         let node = Self { url, data, drain_requests, log, shutdown, listeners, monitoring, _folder: folder };
         node.data.ready_within(READY_WITHIN).await;

@@ -1,7 +1,6 @@
 //! Metrics and probes on a port of their own: who can post a webhook cannot read them.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::process::listener;
+use crate::settings::process::Settings;
 
 /// A log that does not tell its backlog within this time is out of reach.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,6 +31,34 @@ pub struct Monitoring {
     pub data: Option<kanat_data_plane::Monitor>,
 }
 
+/// Address that is taken, before anything is started that could be watched.
+pub struct Door {
+    listener: TcpListener,
+    bounds: server::Options,
+}
+
+impl Door {
+    /// Takes the address of the settings, if there is one.
+    pub async fn open(settings: &Settings) -> Result<Option<Self>> {
+        let Some(address) = settings.metrics_listen else { return Ok(None) };
+        let names = ["metrics_tls_cert", "metrics_tls_key"];
+        let tls = settings.metrics_tls.as_ref().map(|files| listener::tls(files, None, names)).transpose()?;
+        let bounds =
+            server::Options { places: Places::new(CONNECTIONS, CONNECTIONS), tls, ..server::Options::default() };
+        let listener = listener::bind(address).await?;
+        let address = listener.local_addr()?;
+        listener::warn_of_clear_text(address, &bounds);
+        let url = listener::url(address, &bounds);
+        tracing::info!(url, "metrics are served");
+        Ok(Some(Self { listener, bounds }))
+    }
+
+    /// Returns the listener with its bounds.
+    pub fn listener(&self) -> (&TcpListener, server::Options) {
+        (&self.listener, self.bounds.clone())
+    }
+}
+
 /// Answers `/metrics`, `/health` and `/ready`, also while the process drains.
 pub struct Server {
     shutdown: CancellationToken,
@@ -38,28 +66,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address, if there is one, before anything is started that could be watched.
-    pub async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>> {
-        let Some(address) = address else { return Ok(None) };
-        let listener = listener::bind(address).await?;
-        let url = listener::url(listener.local_addr()?, &server::Options::default());
-        tracing::info!(url, "metrics are served");
-        Ok(Some(listener))
-    }
-
-    /// The bounds of its listener.
-    pub fn bounds() -> server::Options {
-        server::Options { places: Places::new(CONNECTIONS, CONNECTIONS), ..server::Options::default() }
-    }
-
-    pub fn start(listener: TcpListener, watched: Monitoring) -> Self {
+    pub fn start(door: Door, watched: Monitoring) -> Self {
         let watched = Arc::new(watched);
         let service = tower::service_fn(move |request: Request<Inbound>| {
             let watched = Arc::clone(&watched);
             async move { Ok::<_, Infallible>(watched.answer(request.method(), request.uri().path()).await) }
         });
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(server::serve(listener, service, Self::bounds(), shutdown.clone()));
+        tasks.spawn(server::serve(door.listener, service, door.bounds, shutdown.clone()));
         Self { shutdown, tasks }
     }
 

@@ -10,6 +10,7 @@ pub mod environment;
 mod file;
 mod given;
 pub mod node;
+mod nodes;
 pub mod pools;
 pub mod process;
 pub mod up;

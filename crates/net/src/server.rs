@@ -217,8 +217,8 @@ impl Connection {
             let body = Inbound::new(body, &parts.headers, self.drains.clone());
             let peer = self.origin.peer(&parts.headers);
             parts.extensions.insert(peer);
-            if let Some(certificate) = self.certificate {
-                parts.extensions.insert(certificate);
+            if let Some(certificate) = &self.certificate {
+                parts.extensions.insert(certificate.clone());
             }
             let account = Account {
                 line: Arc::clone(&self.line),

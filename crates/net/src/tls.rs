@@ -20,9 +20,29 @@ pub struct ServerTls {
     acceptor: TlsAcceptor,
 }
 
-/// A mark on requests: the client showed a certificate of the authority that vouches for clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClientCertificate;
+/// Certificate that the client of a request showed, of the authority that vouches for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// DNS names among its subject alternative names.
+    names: Arc<[String]>,
+}
+
+impl ClientCertificate {
+    /// Takes the names of a certificate.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        Self { names: names.into_iter().collect() }
+    }
+
+    /// Returns whether it is of this DNS name. A wildcard is the name that it is written as, and no other.
+    pub fn is_of(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    fn of_chain(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let certificate = webpki::EndEntityCert::try_from(chain.first()?).ok()?;
+        Some(Self::new(certificate.valid_dns_names().map(str::to_owned)))
+    }
+}
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -66,8 +86,8 @@ impl ServerTls {
     ) -> Option<(TlsStream<TcpStream>, Option<ClientCertificate>)> {
         match tokio::time::timeout(timeout, self.acceptor.accept(stream)).await {
             Ok(Ok(stream)) => {
-                let shown = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-                Some((stream, shown.then_some(ClientCertificate)))
+                let shown = stream.get_ref().1.peer_certificates().and_then(ClientCertificate::of_chain);
+                Some((stream, shown))
             }
             Ok(Err(error)) => {
                 tracing::debug!(%error, "a TLS handshake failed");

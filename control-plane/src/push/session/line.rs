@@ -10,6 +10,7 @@ use crate::push::feed::Feed;
 use crate::push::hub::Hub;
 use crate::push::older::{Older, Target};
 use crate::push::peer::{Peer, Tables};
+use crate::push::remote::Grant;
 use crate::push::source::Environment;
 
 /// One environment of a stream.
@@ -65,6 +66,23 @@ impl Line {
 pub fn check(named: &[String], all: &[Environment]) -> Result<(), Status> {
     match named.iter().find(|name| !all.iter().any(|environment| is(environment, name))) {
         Some(unknown) => Err(Status::not_found(format!("environment {unknown:?} does not exist"))),
+        None => Ok(()),
+    }
+}
+
+/// Errors when a node asks for an environment that is not open to it.
+pub fn check_grant(named: &[String], grant: &Grant, all: &[Environment]) -> Result<(), Status> {
+    if named.is_empty() && !grant.is_unbound() {
+        return Err(Status::permission_denied(
+            "the node's token or certificate is bound to some environments, and it asks for all: --environments names those \
+             that it serves",
+        ));
+    }
+    let mut wanted = all.iter().filter(|environment| named.iter().any(|name| is(environment, name)));
+    match wanted.find(|environment| !grant.allows(environment.id.as_str(), &environment.name)) {
+        Some(Environment { name, .. }) => Err(Status::permission_denied(format!(
+            "the node asks for environment {name:?}, which its token or certificate is not bound to"
+        ))),
         None => Ok(()),
     }
 }

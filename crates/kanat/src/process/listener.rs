@@ -42,15 +42,19 @@ pub fn warn_of_clear_text(address: SocketAddr, options: &server::Options) {
 /// # Errors
 /// Files that cannot be read or used, by the names of their settings.
 pub fn options(settings: &Settings, clients: Option<&Path>) -> Result<server::Options> {
-    let tls = settings.tls.as_ref().map(|files| tls(files, clients)).transpose()?;
+    let tls = settings.tls.as_ref().map(|files| tls(files, clients, ["tls_cert", "tls_key"])).transpose()?;
     let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
     Ok(server::Options { tls, trusted_proxies, ..server::Options::default() })
 }
 
-fn tls(files: &TlsFiles, clients: Option<&Path>) -> Result<ServerTls> {
+/// Reads the files of a listener, whose settings have these names.
+///
+/// # Errors
+/// Files that cannot be read or used, by the names of their settings.
+pub fn tls(files: &TlsFiles, clients: Option<&Path>, names: [&str; 2]) -> Result<ServerTls> {
     let certificate = files.certificate.as_path();
     let key = files.key.as_path();
-    let named = [("tls_cert", Some(certificate)), ("tls_key", Some(key)), ("tls_client_ca", clients)];
+    let named = [(names[0], Some(certificate)), (names[1], Some(key)), ("tls_client_ca", clients)];
     let faults = named.into_iter().filter_map(|(setting, path)| {
         let path = path?;
         let error = File::open(path).err()?;
@@ -60,7 +64,7 @@ fn tls(files: &TlsFiles, clients: Option<&Path>) -> Result<ServerTls> {
     if !faults.is_empty() {
         return Err(usage(format!("bad settings:{faults}")));
     }
-    ServerTls::read(certificate, key, clients).map_err(|error| usage(format!("bad setting: tls_cert: {error}")))
+    ServerTls::read(certificate, key, clients).map_err(|error| usage(format!("bad setting: {}: {error}", names[0])))
 }
 
 /// Lets open requests come to their end, none of which is refused; then drains the node in what is left of the time.

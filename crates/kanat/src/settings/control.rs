@@ -8,7 +8,7 @@ use kanat_control_plane::Access;
 use kanat_model::Secret;
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, or, process, value};
+use super::{Problems, nodes, or, process, value};
 
 /// What the command line, the environment and the file may say; everything may be left out.
 #[derive(Default, Clone, clap::Args, Serialize, Deserialize)]
@@ -45,6 +45,10 @@ pub struct Flags {
     /// Authority whose certificates data-plane nodes must show, besides the join token if there is one (PEM file).
     #[arg(long, env = "KANAT_TLS_CLIENT_CA")]
     pub tls_client_ca: Option<PathBuf>,
+    /// Tokens and certificates that open some environments alone: tables of the file.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<nodes::Entry>>,
     /// Let nodes connect without TLS from other machines, although plans carry the secrets of connectors.
     #[arg(long, env = "KANAT_SEND_SECRETS_UNENCRYPTED", num_args = 0..=1, default_missing_value = "true")]
     pub send_secrets_unencrypted: Option<bool>,
@@ -63,13 +67,14 @@ pub struct Settings {
     pub accept_empty_config: bool,
     pub join_token: Option<Secret<String>>,
     pub tls_client_ca: Option<PathBuf>,
+    pub nodes: Vec<nodes::Entry>,
     pub send_secrets_unencrypted: bool,
 }
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
         or!(self, file; public_url, api_url, allowed_origins, retention_days, batch_retention_days, bootstrap_api_key,
-            accept_empty_config, join_token,             tls_client_ca, send_secrets_unencrypted);
+            accept_empty_config, join_token, tls_client_ca, nodes, send_secrets_unencrypted);
         self
     }
 
@@ -85,6 +90,7 @@ impl Flags {
                 .take("bootstrap_api_key", self.bootstrap_api_key.map(value::api_key).transpose()),
             accept_empty_config: self.accept_empty_config.unwrap_or(false),
             join_token: problems.take("join_token", self.join_token.map(value::join_token).transpose()),
+            nodes: problems.take("nodes", nodes::checked(self.nodes, self.tls_client_ca.is_some())),
             tls_client_ca: self.tls_client_ca,
             send_secrets_unencrypted: self.send_secrets_unencrypted.unwrap_or(false),
         };
@@ -92,9 +98,14 @@ impl Flags {
             problems.add("tls_client_ca", "clients show certificates over TLS: give --tls-cert and --tls-key too");
         }
         let is_open = process.tls.is_none() && !process.listen.ip().is_loopback();
-        if settings.join_token.is_some() && is_open && !settings.send_secrets_unencrypted {
+        let by_token = match (&settings.join_token, settings.nodes.iter().any(|entry| entry.token_sha256.is_some())) {
+            (Some(_), _) => Some("join_token"),
+            (None, true) => Some("nodes"),
+            (None, false) => None,
+        };
+        if let Some(setting) = by_token.filter(|_| is_open && !settings.send_secrets_unencrypted) {
             problems.add(
-                "join_token",
+                setting,
                 "plans carry the secrets of connectors, and would leave this machine without TLS: give --tls-cert and \
                  --tls-key, or listen on loopback, or say --send-secrets-unencrypted",
             );
@@ -106,12 +117,14 @@ impl Flags {
 impl Settings {
     /// How nodes of other processes prove themselves; none get in when nothing is set.
     pub fn access(&self) -> Option<Access> {
-        match (&self.join_token, &self.tls_client_ca) {
-            (None, None) => None,
-            (Some(token), None) => Some(Access::by_token(token)),
-            (None, Some(_)) => Some(Access::by_certificate()),
-            (Some(token), Some(_)) => Some(Access::by_token(token).and_certificate()),
-        }
+        let access = match (&self.join_token, &self.tls_client_ca) {
+            (None, None) if self.nodes.is_empty() => return None,
+            (None, None) => Access::by_binding(),
+            (Some(token), None) => Access::by_token(token),
+            (None, Some(_)) => Access::by_certificate(),
+            (Some(token), Some(_)) => Access::by_token(token).and_certificate(),
+        };
+        Some(access.and_bound(self.nodes.iter().filter_map(nodes::Entry::bound).collect()))
     }
 
     pub(super) fn to_flags(&self) -> Flags {
@@ -125,6 +138,7 @@ impl Settings {
             accept_empty_config: Some(self.accept_empty_config),
             join_token: value::mask(self.join_token.as_ref()),
             tls_client_ca: self.tls_client_ca.clone(),
+            nodes: (!self.nodes.is_empty()).then(|| self.nodes.clone()),
             send_secrets_unencrypted: Some(self.send_secrets_unencrypted),
         }
     }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kanat_model::nearest;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use toml::Table;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::{Spanned, Table};
 
 use super::{Given, Problems};
 use crate::exit::usage;
@@ -16,6 +17,9 @@ const DEFAULT_FILE: &str = "kanat.toml";
 
 /// Settings that are flags and nothing else.
 const FLAGS_ONLY: [&str; 4] = ["config", "print_config", "write_plan_file", "drain_node"];
+
+/// Settings that the file alone has: lists of tables.
+const FILE_ONLY: [&str; 1] = ["nodes"];
 
 /// Reads the settings file: the one that is named, which must exist, or `kanat.toml` in the working folder, which may be
 /// missing. `problems` learns what each setting comes from; those of `given` are not taken from the file.
@@ -48,7 +52,8 @@ where
     let (table, faults) = DeTable::parse_recoverable(text);
     let command = T::augment_args(clap::Command::new("kanat"));
     let known = command.get_arguments().map(|argument| argument.get_id().as_str());
-    let known = known.filter(|setting| !FLAGS_ONLY.contains(setting)).collect();
+    let known = known.filter(|setting| !FLAGS_ONLY.contains(setting)).chain(FILE_ONLY.into_iter().filter(takes::<T>));
+    let known = known.collect();
     let mut reader = Reader { text, file, known, settings: Table::new(), problems, check_types: check_types::<T> };
     for fault in &faults {
         let at = fault.span().map_or(0, |span| span.start);
@@ -59,6 +64,11 @@ where
         reader.table(table.get_ref(), &[]);
     }
     reader.settings.try_into().unwrap_or_default()
+}
+
+/// Returns whether a process has a setting that is no flag: one that it has not is passed over, whatever its type is.
+fn takes<T: DeserializeOwned>(setting: &&str) -> bool {
+    check_types::<T>(Table::from_iter([((*setting).to_owned(), true.into())])).is_err()
 }
 
 /// Checks the types of some settings; an error is the text of the deserializer.
@@ -102,7 +112,7 @@ impl Reader<'_> {
         if self.settings.contains_key(&setting) {
             return self.fault(at, &format!("{setting}: is given twice"));
         }
-        let alone = match toml::from_str::<Table>(&format!("{setting} = {source}")) {
+        let alone = match self.alone(&setting, found, source) {
             Ok(alone) => alone,
             Err(error) => return self.fault(at, &format!("{setting}: {}", error.message())),
         };
@@ -114,6 +124,16 @@ impl Reader<'_> {
             }
             Err(problem) => self.fault(at, &format!("{setting}: {}", type_fault(&problem, found, source))),
         }
+    }
+
+    /// Returns the setting as a table of its own.
+    fn alone(&self, setting: &str, found: &DeValue<'_>, source: &str) -> Result<Table, toml::de::Error> {
+        // The source of a list of tables is no value.
+        if FILE_ONLY.contains(&setting) {
+            let value = toml::Value::deserialize(ValueDeserializer::from(Spanned::new(0..0, found.clone())))?;
+            return Ok(Table::from_iter([(setting.to_owned(), value)]));
+        }
+        toml::from_str(&format!("{setting} = {source}"))
     }
 
     fn fault(&mut self, at: usize, problem: &str) {
@@ -216,5 +236,22 @@ mod tests {
                  {file}:2: lease_seconds: 0 s is not between 1 and 3600"
             )
         );
+    }
+
+    #[test]
+    fn lists_of_tables_are_settings_of_the_processes_that_have_them() {
+        let digest = "0f".repeat(32);
+        let entry = format!("[[nodes]]\ntoken_sha256 = \"{digest}\"\nenvironments = [\"staging\"]\n");
+        let text = format!("listen = \"127.0.0.1:1\"\n{entry}{entry}");
+        let settings: Flags = super::super::parse(&text).unwrap();
+        let nodes = settings.control.nodes.unwrap();
+        assert_eq!(nodes.len(), 2);
+        assert_eq!(nodes[1].token_sha256.as_deref(), Some(digest.as_str()));
+        let found = faults("[[nodes]]\ntoken = \"0123456789abcdef\"\nenvironments = [\"staging\"]\n");
+        assert!(found.len() == 1 && found[0].starts_with("kanat.toml:1: nodes: "), "{found:?}");
+        assert!(!found[0].contains("0123456789abcdef"), "{found:?}");
+        let mut problems = Problems::default();
+        parse::<crate::settings::data_plane::Flags>(&entry, "kanat.toml", &mut problems);
+        assert_eq!(problems.texts, ["kanat.toml:1: there is no setting \"nodes\""]);
     }
 }

@@ -44,9 +44,16 @@ pub struct Flags {
     /// [default: none].
     #[arg(long, env = "KANAT_TRUSTED_PROXIES", value_delimiter = ',')]
     pub trusted_proxies: Option<Vec<String>>,
-    /// Address of its own for /metrics, and for /health and /ready beside it [default: no metrics].
+    /// Address of its own for /metrics, and for /health and /ready beside it; a port alone is one of this machine alone
+    /// [default: no metrics].
     #[arg(long, env = "KANAT_METRICS_LISTEN")]
     pub metrics_listen: Option<String>,
+    /// Certificate of the address for metrics, with its chain (PEM file) [default: no TLS].
+    #[arg(long, env = "KANAT_METRICS_TLS_CERT")]
+    pub metrics_tls_cert: Option<PathBuf>,
+    /// Key of that certificate (PEM file).
+    #[arg(long, env = "KANAT_METRICS_TLS_KEY")]
+    pub metrics_tls_key: Option<PathBuf>,
     /// OpenTelemetry collector that traces are sent to, as in http://collector:4318 [default: no traces].
     #[arg(long, env = "KANAT_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
@@ -92,6 +99,7 @@ pub struct Settings {
     pub egress_allow: Vec<IpNet>,
     pub trusted_proxies: Vec<IpNet>,
     pub metrics_listen: Option<SocketAddr>,
+    pub metrics_tls: Option<TlsFiles>,
     pub otlp_endpoint: Option<String>,
     pub tls: Option<TlsFiles>,
     pub drain: Duration,
@@ -106,11 +114,22 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+impl TlsFiles {
+    /// Takes both or none; `names` are those of the key and of the certificate.
+    fn of(certificate: Option<PathBuf>, key: Option<PathBuf>, names: [&str; 2]) -> Result<Option<Self>, String> {
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(format!("a certificate needs its key, {}", names[0])),
+            (None, Some(_)) => Err(format!("a key needs its certificate, {}", names[1])),
+        }
+    }
+}
+
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; listen, data_dir, database_url, egress, egress_allow, trusted_proxies, metrics_listen, otlp_endpoint,
-            tls_cert, tls_key,
-            drain_seconds, drain_grace, master_key, log);
+        or!(self, file; listen, data_dir, database_url, egress, egress_allow, trusted_proxies, metrics_listen, metrics_tls_cert,
+            metrics_tls_key, otlp_endpoint, tls_cert, tls_key, drain_seconds, drain_grace, master_key, log);
         self.pools = self.pools.or(file.pools);
         self.adapters = self.adapters.or(file.adapters);
         self
@@ -118,12 +137,9 @@ impl Flags {
 
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
         let listen = self.listen.as_deref().unwrap_or("127.0.0.1:8080");
-        let tls = match (self.tls_cert, self.tls_key) {
-            (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
-            (None, None) => Ok(None),
-            (Some(_), None) => Err("a certificate needs its key, tls_key (--tls-key)"),
-            (None, Some(_)) => Err("a key needs its certificate, tls_cert (--tls-cert)"),
-        };
+        let tls = TlsFiles::of(self.tls_cert, self.tls_key, ["tls_key (--tls-key)", "tls_cert (--tls-cert)"]);
+        let names = ["metrics_tls_key (--metrics-tls-key)", "metrics_tls_cert (--metrics-tls-cert)"];
+        let metrics_tls = TlsFiles::of(self.metrics_tls_cert, self.metrics_tls_key, names);
         Settings {
             listen: problems.take("listen", value::address(listen).map(Some)).unwrap_or(([127, 0, 0, 1], 8080).into()),
             data_dir: self.data_dir.unwrap_or_else(|| PathBuf::from("./kanat-data")),
@@ -137,7 +153,8 @@ impl Flags {
             trusted_proxies: problems
                 .take("trusted_proxies", value::networks(&self.trusted_proxies.unwrap_or_default())),
             metrics_listen: problems
-                .take("metrics_listen", self.metrics_listen.as_deref().map(value::address).transpose()),
+                .take("metrics_listen", self.metrics_listen.as_deref().map(value::local_address).transpose()),
+            metrics_tls: problems.take("metrics_tls_cert", metrics_tls),
             otlp_endpoint: problems
                 .take("otlp_endpoint", self.otlp_endpoint.as_deref().map(value::collector).transpose()),
             tls: problems.take("tls_cert", tls),
@@ -162,6 +179,8 @@ impl Settings {
             egress_allow: Some(self.egress_allow.iter().map(IpNet::to_string).collect()),
             trusted_proxies: Some(self.trusted_proxies.iter().map(IpNet::to_string).collect()),
             metrics_listen: self.metrics_listen.map(|address| address.to_string()),
+            metrics_tls_cert: self.metrics_tls.as_ref().map(|tls| tls.certificate.clone()),
+            metrics_tls_key: self.metrics_tls.as_ref().map(|tls| tls.key.clone()),
             otlp_endpoint: self.otlp_endpoint.clone(),
             tls_cert: self.tls.as_ref().map(|tls| tls.certificate.clone()),
             tls_key: self.tls.as_ref().map(|tls| tls.key.clone()),

@@ -1,6 +1,6 @@
 //! Single settings, from their text to what they mean. Errors say what a good one looks like.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -63,6 +63,14 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     let text = local.as_deref().unwrap_or(text);
     text.parse().map_err(|_| format!("{text:?} is not an address with a port, such as 127.0.0.1:8080 or [::1]:8080"))
+}
+
+/// An address, or a port alone, which is one of this machine alone.
+pub fn local_address(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<u16>() {
+        Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        Err(_) => address(text),
+    }
 }
 
 /// An address of a service, without a slash at its end.
@@ -233,6 +241,13 @@ mod tests {
             let problem = problem(text);
             assert!(problem.contains("mysql") && !problem.contains("hunter2"), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_port_alone_is_one_of_this_machine_alone() {
+        assert_eq!(local_address("9090").unwrap().to_string(), "127.0.0.1:9090");
+        assert_eq!(local_address("0.0.0.0:9090").unwrap().to_string(), "0.0.0.0:9090");
+        assert!(local_address("90900").is_err());
     }
 
     #[test]

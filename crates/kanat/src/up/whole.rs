@@ -52,7 +52,7 @@ impl Whole {
             Some(address) => Some(listener::bind(address).await?),
             None => None,
         };
-        let metrics_listener = monitoring::Server::bind(process.metrics_listen).await?;
+        let metrics_door = monitoring::Door::open(process).await?;
         let data_address = data_listener.as_ref().map_or(Ok(address), TcpListener::local_addr)?;
         listener::warn_of_clear_text(address, &bounds);
         if data_listener.is_some() {
@@ -63,16 +63,16 @@ impl Whole {
         let url = listener::url(address, &bounds);
         let own_url = listener::url(data_address, &bounds);
         let webhooks = format!("{own_url}{}", egress::WEBHOOKS);
+        let metrics_listener = metrics_door.as_ref().map(|door| door.listener().0);
         let outbound = egress::client(
             process,
             settings.local_targets(),
-            [&listener].into_iter().chain(&data_listener).chain(&metrics_listener),
+            [&listener].into_iter().chain(&data_listener).chain(metrics_listener),
             Some(settings.control.public_url.as_deref().unwrap_or(&webhooks)),
         )?;
         egress::announce(settings.local_targets(), settings.reach());
-        let metrics_door = metrics_listener.as_ref().map(|listener| (listener, monitoring::Server::bounds()));
         let doors = data_listener.iter().chain([&listener]).map(|listener| (listener, bounds.clone()));
-        let doors = Doors::new(doors.chain(metrics_door));
+        let doors = Doors::new(doors.chain(metrics_door.as_ref().map(monitoring::Door::listener)));
         let log = database::log(process, &folder, &doors).await?;
         let store = database::store(process, &folder, &doors, log.as_ref(), settings.control.accept_empty_config);
         let store = store.await?;
@@ -117,9 +117,9 @@ impl Whole {
         if let Some(data_listener) = data_listener {
             listeners.spawn(server::serve(data_listener, data.service(), bounds, shutdown.clone()));
         }
-        let monitoring = metrics_listener.map(|listener| {
+        let monitoring = metrics_door.map(|door| {
             let (control, data) = (Some(control.monitor()), Some(data.monitor()));
-            monitoring::Server::start(listener, Monitoring { log: Arc::clone(&log), control, data })
+            monitoring::Server::start(door, Monitoring { log: Arc::clone(&log), control, data })
         });
         let whole = Self { url, control, data, log, shutdown, listeners, monitoring, _folder: folder };
         whole.data.ready_within(READY_WITHIN).await;

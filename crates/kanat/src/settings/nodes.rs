@@ -1,0 +1,109 @@
+//! `[[nodes]]` of the settings file: tokens and certificates of data-plane nodes, each with the environments that it opens.
+
+use kanat_control_plane::{BoundNode, Proof};
+use serde::{Deserialize, Serialize};
+
+/// SHA-256 of an empty text.
+const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// Table of the file: a token or a certificate.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Entry {
+    /// SHA-256 of a join token in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_sha256: Option<String>,
+    /// DNS name of a certificate of the authority for clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+    /// Ids or names.
+    pub environments: Vec<String>,
+}
+
+impl Entry {
+    /// Returns what it lets in. An entry that was checked lets something in.
+    pub fn bound(&self) -> Option<BoundNode> {
+        let proof = match (&self.token_sha256, &self.certificate) {
+            (Some(token), None) => Proof::Token(digest(token)?),
+            (None, Some(name)) => Proof::Certificate(name.clone()),
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        Some(BoundNode { proof, environments: self.environments.clone() })
+    }
+}
+
+/// Checks the entries; certificates are looked at where there is an authority for clients.
+///
+/// # Errors
+/// The first entry that is wrong, by its number.
+pub fn checked(entries: Option<Vec<Entry>>, has_authority: bool) -> Result<Vec<Entry>, String> {
+    let entries = entries.unwrap_or_default();
+    for (n, entry) in (1..).zip(&entries) {
+        problem(entry, has_authority).map_or(Ok(()), |problem| Err(format!("entry {n}: {problem}")))?;
+    }
+    Ok(entries)
+}
+
+fn problem(entry: &Entry, has_authority: bool) -> Option<&'static str> {
+    match (&entry.token_sha256, &entry.certificate) {
+        (None, None) => Some("it has neither token_sha256 nor certificate"),
+        (Some(_), Some(_)) => Some("it has both token_sha256 and certificate: give each an entry of its own"),
+        (Some(token), None) if digest(token).is_none() => {
+            Some("token_sha256 is not 64 hexadecimal digits: `printf %s \"$TOKEN\" | sha256sum` tells them")
+        }
+        // Whoever shows no token would know this one.
+        (Some(token), None) if token.eq_ignore_ascii_case(EMPTY_SHA256) => {
+            Some("token_sha256 is that of an empty token")
+        }
+        (None, Some(name)) if name.trim().is_empty() => {
+            Some("certificate is empty: it is a DNS name of the certificate")
+        }
+        (None, Some(_)) if !has_authority => {
+            Some("certificates are looked at where tls_client_ca names their authority")
+        }
+        (Some(_), None) | (None, Some(_)) if entry.environments.is_empty() => {
+            Some("environments is empty: it names those that are open to the node")
+        }
+        (Some(_), None) | (None, Some(_)) => None,
+    }
+}
+
+fn digest(text: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    hex::decode_to_slice(text, &mut digest).ok()?;
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(token: Option<&str>, certificate: Option<&str>, environments: &[&str]) -> Entry {
+        Entry {
+            token_sha256: token.map(str::to_owned),
+            certificate: certificate.map(str::to_owned),
+            environments: environments.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn an_entry_has_one_proof_and_some_environments() {
+        let digest = "0f".repeat(32);
+        let good = entry(Some(&digest), None, &["staging"]);
+        let named = entry(None, Some("node-1.example.com"), &["staging"]);
+        assert_eq!(checked(Some(vec![good.clone(), named.clone()]), true).unwrap().len(), 2);
+        assert!(good.bound().is_some() && named.bound().is_some());
+        for (wrong, problem) in [
+            (entry(None, None, &["staging"]), "neither"),
+            (entry(Some(&digest), Some("node-1.example.com"), &["staging"]), "both"),
+            (entry(Some("the-token-itself"), None, &["staging"]), "64 hexadecimal digits"),
+            (entry(Some(EMPTY_SHA256), None, &["staging"]), "empty token"),
+            (entry(Some(&digest), None, &[]), "environments is empty"),
+            (entry(None, Some(" "), &["staging"]), "certificate is empty"),
+        ] {
+            let told = checked(Some(vec![good.clone(), wrong]), true).unwrap_err();
+            assert!(told.starts_with("entry 2: ") && told.contains(problem), "{told}");
+        }
+        assert!(checked(Some(vec![named]), false).unwrap_err().contains("tls_client_ca"));
+    }
+}
