@@ -4,7 +4,7 @@ mod actions;
 mod catalog;
 mod create;
 mod delete;
-mod every_action;
+pub mod every_action;
 mod get;
 mod health;
 mod list;

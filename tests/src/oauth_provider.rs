@@ -109,6 +109,11 @@ impl OauthProvider {
         lock(&self.state).access.clone()
     }
 
+    /// The refresh token of the day.
+    pub fn refresh_token(&self) -> String {
+        lock(&self.state).refresh.clone()
+    }
+
     /// The grants that were asked for, in order.
     pub fn grants(&self) -> Vec<String> {
         lock(&self.state).grants.clone()

@@ -2,7 +2,7 @@
 //! looks at what arrives: method, path, each param in its place, and the credentials.
 
 mod arrival;
-mod sample;
+pub mod sample;
 
 use std::fmt::Write;
 
