@@ -88,7 +88,12 @@ pub fn credentials(document: &[u8]) -> Vec<String> {
         true => json::items(value).collect(),
         false => vec![value],
     });
-    values.map(|value| json::decode(value).into_owned()).filter(|text| text.len() >= SHORTEST_MASKED).collect()
+    let mut found: Vec<String> = values.map(|value| json::decode(value).into_owned()).collect();
+    // What stands behind a scheme such as Bearer is as good as the whole.
+    let bare: Vec<String> = found.iter().filter_map(|text| Some(text.split_once(' ')?.1.trim().to_owned())).collect();
+    found.extend(bare);
+    found.retain(|text| text.len() >= SHORTEST_MASKED);
+    found
 }
 
 fn write_headers(received: &Received<'_>, credentials: Credentials, out: &mut Vec<u8>) {
@@ -193,7 +198,7 @@ mod tests {
     fn a_run_may_see_what_is_masked_but_not_what_the_flow_compares() {
         let verify = Verify { scheme: "token".into(), header: "X-Shop".into(), ..Verify::default() };
         let mut headers = HeaderMap::new();
-        for (name, value) in [("x-vault-token", "v4ult"), ("x-shop", "sh0p"), ("idempotency-key", "order-7")] {
+        for (name, value) in [("x-vault-token", "Vault v4ult"), ("x-shop", "sh0p"), ("idempotency-key", "order-7")] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         let received = Received {
@@ -211,7 +216,7 @@ mod tests {
             assert!(!masked.contains(secret), "{masked}");
         }
         let clear = document_with_credentials(&received).unwrap();
-        assert_eq!(credentials(&clear), ["v4ult", "qu3ry"]);
+        assert_eq!(credentials(&clear), ["Vault v4ult", "qu3ry", "v4ult"]);
         assert!(!String::from_utf8(clear).unwrap().contains("sh0p"));
         assert!(
             document_with_credentials(&Received { headers: &HeaderMap::new(), query: Vec::new(), ..received })

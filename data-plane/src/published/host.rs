@@ -30,7 +30,7 @@ impl Host {
         let sealer = match sealing_key.as_slice() {
             [] => None,
             key => {
-                let key = key.try_into().map_err(|_| "the sealing key is not of 32 bytes".to_owned())?;
+                let key: [u8; 32] = key.try_into().map_err(|_| "the sealing key is not of 32 bytes".to_owned())?;
                 Some(Arc::new(Sealer::from_keys(&[key]).map_err(|error| error.to_string())?))
             }
         };
