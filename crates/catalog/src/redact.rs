@@ -48,7 +48,8 @@ pub fn is_secret_header(name: &str) -> bool {
     (0..name.len()).any(|at| begins_with_a_word(&name[at..]))
 }
 
-/// Looked for once in every header of every request that comes in: nearly all letters begin none of the words.
+/// Returns whether a name goes on with a word of credentials. It is asked for each letter of each header that comes in, and nearly
+/// all letters begin none of the words.
 fn begins_with_a_word(rest: &[u8]) -> bool {
     let words: &[&str] = match rest[0].to_ascii_lowercase() {
         b'a' => &["auth"],

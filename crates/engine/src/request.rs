@@ -65,7 +65,7 @@ pub(crate) fn build(target: &Target, instance: &Instance, scope: &Scope, body: B
     })
 }
 
-/// Those that are not short enough to be everywhere.
+/// Returns the secrets that are long enough to be told from other texts.
 pub(crate) fn masked(mut secrets: Vec<String>) -> Vec<String> {
     secrets.retain(|secret| secret.len() >= SHORTEST_MASKED);
     secrets

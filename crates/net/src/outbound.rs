@@ -224,7 +224,8 @@ struct GuardedResolver {
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (policy, check) = (Arc::clone(&self.policy), self.check);
+        let policy = Arc::clone(&self.policy);
+        let check = self.check;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved::from)?;
             let mut allowed: Vec<SocketAddr> = Vec::new();

@@ -84,7 +84,8 @@ mod tests {
         let plain =
             FlowPlan { flow_id: "flw_1".to_owned(), version: 3, when: "hush-hush".to_owned(), ..FlowPlan::default() };
         let secret = FlowPlan { literal_secrets: vec!["hush-hush".to_owned()], ..plain.clone() };
-        let (open, sealed) = (kept(&plain, Some(&sealer)), kept(&secret, Some(&sealer)));
+        let open = kept(&plain, Some(&sealer));
+        let sealed = kept(&secret, Some(&sealer));
         assert_eq!(read("flw_1", 3, open.clone(), None).unwrap(), plain);
         assert!(!sealed.windows(9).any(|window| window == b"hush-hush"));
         assert_eq!(read("flw_1", 3, sealed.clone(), Some(&sealer)).unwrap(), secret);

@@ -246,7 +246,8 @@ mod tests {
         // Nor do those of an instance go to a poll that asks elsewhere.
         let elsewhere = prepared(&poll("https://other.example/orders"), CONFIG);
         assert!(!elsewhere.at(&Position::First).unwrap().1.contains_key("authorization"));
-        let (header, param) = (named("X-Key", "{{ instance.token }}"), named("key", "{{ instance.token | base64 }}"));
+        let header = named("X-Key", "{{ instance.token }}");
+        let param = named("key", "{{ instance.token | base64 }}");
         for leading in [
             Poll { headers: vec![header], ..poll("https://other.example/orders") },
             Poll { params: vec![param], ..poll("https://other.example/orders") },
@@ -254,7 +255,8 @@ mod tests {
             poll("{{ instance.base_url }}.other.example/orders?key={{ instance.token }}"),
         ] {
             let instance = Instance::new("ci_1", "shop", "http", CONFIG).unwrap();
-            let (state, agent) = (State::default(), HeaderValue::from_static("kanat/1"));
+            let state = State::default();
+            let agent = HeaderValue::from_static("kanat/1");
             let refused = Requests::prepare(&leading, Some(&instance), &state, &agent, NOW);
             assert!(refused.is_err_and(|why| why.contains("leads elsewhere")), "{}", leading.url);
         }

@@ -313,7 +313,8 @@ async fn a_provider_that_repeats_what_it_was_sent_shows_no_secret() {
 
 #[tokio::test]
 async fn another_origin_gets_no_tokens_that_were_given_before() {
-    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let app = TestApp::start().await;
+    let provider = OauthProvider::start(3600).await;
     let id = instance(&app, &provider.config()).await;
     connect(&app, &provider).await;
     let elsewhere = FakeTarget::start().await;

@@ -31,7 +31,8 @@ async fn a_new_address_is_live_at_once_and_a_masked_secret_stays() {
 #[tokio::test]
 async fn secrets_are_given_again_when_they_are_to_go_elsewhere() {
     let app = TestApp::start().await;
-    let (first, second) = (FakeTarget::start().await, FakeTarget::start().await);
+    let first = FakeTarget::start().await;
+    let second = FakeTarget::start().await;
     let config = json!({
         "base_url": first.url(), "auth": "bearer", "token": "keep-me", "webhook_secret": "mine",
         "headers": {"X-Api-Key": "key", "X-Source": "kanat"},
@@ -51,7 +52,8 @@ async fn secrets_are_given_again_when_they_are_to_go_elsewhere() {
         assert!(refused[0]["message"].as_str().unwrap().contains("required again"), "{given}: {refused}");
     }
     app.api.post(&format!("{path}/test"), &json!({})).await.expect(200);
-    assert_eq!((first.received().len(), second.received().len()), (1, 0));
+    assert_eq!(first.received().len(), 1);
+    assert!(second.received().is_empty());
     let mut config = config;
     config["base_url"] = second.url().into();
     app.api.patch(&path, &json!({ "config": config })).await.expect(200);

@@ -39,7 +39,8 @@ fn shows_a_secret(text: &str) -> bool {
 
 #[tokio::test]
 async fn a_secret_that_is_written_out_is_warned_of_and_masked_for_viewers() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let made = app.api.post("/api/v1/flows", &json!({ "yamlConfig": FLOW })).await.expect(201);
     let path = format!("/api/v1/flows/{}", made["id"].as_str().unwrap());
@@ -48,7 +49,8 @@ async fn a_secret_that_is_written_out_is_warned_of_and_masked_for_viewers() {
     assert_eq!(made["yamlConfig"], FLOW);
     app.api.post(&format!("{path}/deploy"), &json!({})).await.expect(200);
     let shown = app.api.get(&path).await.expect(200);
-    assert_eq!((&shown["yamlConfig"], &shown["draft"]), (&json!(FLOW), &json!(false)));
+    assert_eq!(shown["yamlConfig"], FLOW);
+    assert_eq!(shown["draft"], false);
     assert!(!shows_a_secret(&shown["config"].to_string()) && !shows_a_secret(&shown["plan"].to_string()), "{shown}");
 
     let viewer = viewer(&app).await;
@@ -65,7 +67,8 @@ async fn a_secret_that_is_written_out_is_warned_of_and_masked_for_viewers() {
     let masked = viewer.get(&path).await.expect(200)["yamlConfig"].clone();
     for same in [json!(FLOW), masked] {
         let kept = app.api.patch(&path, &json!({ "yamlConfig": same })).await.expect(200);
-        assert_eq!((&kept["yamlConfig"], &kept["draft"]), (&json!(FLOW), &json!(false)));
+        assert_eq!(kept["yamlConfig"], FLOW);
+        assert_eq!(kept["draft"], false);
     }
     let other = FLOW.replace("query-s3cret", "other");
     assert_eq!(app.api.patch(&path, &json!({ "yamlConfig": other })).await.expect(200)["draft"], true);
@@ -109,7 +112,8 @@ async fn a_secret_that_is_written_out_is_used_by_every_run_and_in_the_clear_nowh
 
 #[tokio::test]
 async fn definitions_of_an_earlier_build_are_sealed_at_the_start() {
-    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let mut app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let plain = FLOW.replace("query-s3cret", "{{ source.n }}");
     let (id, _) = app.api.deployed(&plain).await;
@@ -122,12 +126,14 @@ async fn definitions_of_an_earlier_build_are_sealed_at_the_start() {
     let changed = std::process::Command::new("python3").args(["-c", script]).arg(config).arg(&plain).status().unwrap();
     assert!(changed.success());
     app.restart().await;
-    let (viewer, path) = (viewer(&app).await, format!("/api/v1/flows/{id}"));
+    let viewer = viewer(&app).await;
+    let path = format!("/api/v1/flows/{id}");
     kanat_tests::until("it is sealed", || async {
         let text = viewer.get(&path).await.expect(200).to_string();
         (!shows_a_secret(&text)).then_some(())
     })
     .await;
     let shown = app.api.get(&path).await.expect(200);
-    assert_eq!((&shown["yamlConfig"], &shown["draft"]), (&json!(plain), &json!(false)));
+    assert_eq!(shown["yamlConfig"], plain);
+    assert_eq!(shown["draft"], false);
 }

@@ -52,7 +52,8 @@ fn exposed() -> Vec<(String, &'static str)> {
 
 #[tokio::test]
 async fn a_definition_that_would_show_a_secret_is_refused_with_its_place() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     shop(&app.api, &target).await;
     let draft = app.api.flow(&flow("draft", PLAIN, "")).await;
     for (yaml, field) in exposed() {
@@ -64,7 +65,8 @@ async fn a_definition_that_would_show_a_secret_is_refused_with_its_place() {
         let path = format!("/api/v1/flows/{draft}");
         app.api.patch(&path, &body).await.expect_error(400, "INVALID_ARGUMENT");
         let checked = app.api.post("/api/v1/flows/validate", &body).await.expect(200);
-        assert_eq!((&checked["valid"], &checked["errors"][0]["path"]), (&json!(false), &json!(field)), "{checked}");
+        assert_eq!(checked["valid"], false, "{checked}");
+        assert_eq!(checked["errors"][0]["path"], field, "{checked}");
     }
     for open in ["instance.base_url", "instance.headers[\"X-Source\"]", "instance.auth"] {
         app.api.flow(&flow(open, PLAIN, &format!("mapping: {{a: '{open} | uppercase'}}\n"))).await;
@@ -73,7 +75,8 @@ async fn a_definition_that_would_show_a_secret_is_refused_with_its_place() {
 
 #[tokio::test]
 async fn a_deploy_refuses_a_secret_that_a_draft_could_not_know_of() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     let id = app.api.flow(&flow("early", PLAIN, "mapping: {a: instance.token}\n")).await;
     shop(&app.api, &target).await;
     let path = format!("/api/v1/flows/{id}");
@@ -96,7 +99,8 @@ async fn sent(app: &TestApp, target: &FakeTarget, yaml: &str) -> (kanat_tests::t
 
 #[tokio::test]
 async fn a_secret_goes_to_its_own_connector_and_its_other_forms_show_no_more_than_it_does() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     shop(&app.api, &target).await;
     let header = "endpoint: /in, headers: {X-Mine: '{{ instance.token | base64 }}', X-All: 'a {{ instance.token }}'}";
     let (received, message) = sent(&app, &target, &flow("header", header, "")).await;
@@ -119,7 +123,8 @@ async fn a_secret_goes_to_its_own_connector_and_its_other_forms_show_no_more_tha
 
 #[tokio::test]
 async fn a_version_of_an_earlier_build_goes_on_and_is_warned_of() {
-    let (mut app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let mut app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     shop(&app.api, &target).await;
     let (id, url) = app.api.deployed(&flow("former", PLAIN, "mapping: {a: instance.auth}\n")).await;
     app.terminate().await;

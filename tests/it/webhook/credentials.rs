@@ -81,7 +81,8 @@ async fn credentials_of_senders_are_used_by_runs_before_and_after_a_restart_and_
         for name in HEADERS {
             assert_eq!(sent[name.replace('-', "_")], value(name), "{sent}");
         }
-        assert_eq!((&sent["q"], &sent["t"]), (&json!(value("query")), &json!(value("token"))));
+        assert_eq!(sent["q"], value("query"));
+        assert_eq!(sent["t"], value("token"));
     }
     assert_eq!(received[1].json(), json!({"a": "kanat"}));
     seen.push(app.api.get("/api/v1/messages?flowId=-").await.text);
@@ -93,7 +94,8 @@ async fn credentials_of_senders_are_used_by_runs_before_and_after_a_restart_and_
 
 #[tokio::test]
 async fn an_adapter_is_given_the_credentials_of_the_sender_and_its_console_shows_none() {
-    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    let app = TestApp::start().await;
+    let target = FakeTarget::start().await;
     app.api.http_instance("erp", &target.url()).await;
     let code = "function transform(input, context) { console.log(context.trigger.headers['x-vault-token']); \
                 return {got: context.trigger.headers['x-vault-token']}; }";

@@ -119,7 +119,8 @@ pub async fn complete(
     let client = client(super::catalog_entry(&instance.catalog_id)?, &super::config(app, &instance)?)?;
     if let Some(error) = &callback.error {
         let description = callback.error_description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
-        let (said, mask) = (format!("{error}{description}"), Mask::new(&client.secrets()));
+        let said = format!("{error}{description}");
+        let mask = Mask::new(&client.secrets());
         return Err(Error::precondition(format!("the provider gave no consent: {}", printable(&mask.apply(&said)))));
     }
     let code = callback.code.filter(|code| !code.is_empty() && code.len() <= MAX_PARAMETER);
