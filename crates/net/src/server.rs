@@ -1,13 +1,13 @@
 //! A listener for HTTP/1 and HTTP/2 on one port, plain or TLS, with bounds on what a peer can hold open, and a drain.
 
 pub mod answer;
+mod door;
 mod places;
 mod repeats;
 mod unread;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +26,8 @@ use crate::peer::{Origin, TrustedProxies};
 use crate::tls::{ClientCertificate, ServerTls};
 use crate::{Body, Inbound, body};
 use answer::{Account, Answer, Answers, Line};
-use places::Place;
+use door::Door;
 pub use places::Places;
-use repeats::Repeats;
 use tower::ServiceExt;
 use unread::{Patience, Streams};
 
@@ -82,8 +81,7 @@ where
     let connections = TaskTracker::new();
     let options = Arc::new(options);
     let answers = Answers::new(options.answers);
-    let mut door =
-        Door { listener, options: Arc::clone(&options), failures: Repeats::default(), crowds: Repeats::default() };
+    let mut door = Door::new(listener, Arc::clone(&options));
     while let Some((stream, address, place)) = door.next(&shutdown).await {
         let (service, shutdown) = (service.clone(), shutdown.clone());
         let origin = Origin::new(address.ip(), options.tls.is_some(), &options.trusted_proxies);
@@ -125,58 +123,6 @@ fn builder(options: &Options, streams: Streams) -> auto::Builder<Streams> {
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     http
-}
-
-/// Where connections come in.
-struct Door {
-    listener: TcpListener,
-    options: Arc<Options>,
-    /// Connections that could not be accepted.
-    failures: Repeats,
-    /// Connections of peers that have as many as they may.
-    crowds: Repeats,
-}
-
-impl Door {
-    /// Waits for a connection that there is a place for; none at `shutdown`.
-    async fn next(&mut self, shutdown: &CancellationToken) -> Option<(TcpStream, SocketAddr, Place)> {
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => None,
-            accepted = self.accept() => accepted,
-        }
-    }
-
-    async fn accept(&mut self) -> Option<(TcpStream, SocketAddr, Place)> {
-        let places = &self.options.places;
-        let mut free = places.free().await?;
-        loop {
-            let (stream, address) = match self.listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    if let Some(count) = self.failures.count() {
-                        tracing::warn!(%error, count, "cannot accept a connection");
-                    }
-                    // Out of descriptors: give those that are open time to close.
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            if self.options.trusted_proxies.contains(address.ip()) {
-                return Some((stream, address, Places::give_proxy(free)));
-            }
-            match places.give(free, address.ip()) {
-                Ok(place) => return Some((stream, address, place)),
-                Err(back) => {
-                    free = back;
-                    if let Some(count) = self.crowds.count() {
-                        let peer = address.ip();
-                        tracing::warn!(%peer, count, "closed a connection: its peer has as many as one may have");
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// The HTTP version is told by the first bytes, and no time-out of hyper covers the wait for them.
@@ -226,7 +172,8 @@ impl Connection {
                 stream: (parts.version == Version::HTTP_2).then(|| streams.begin()),
             };
             let answer = match names_one_host(&parts) {
-                true if account.is_full() => Err(overfull()),
+                // A supervisor that hears 503 would end what is only busy.
+                true if account.is_full() && !is_probe(&parts) => Err(overfull()),
                 true => Ok(service.clone().oneshot(Request::from_parts(parts, body))),
                 false => Err(hostless()),
             };
@@ -275,8 +222,12 @@ fn names_one_host(parts: &Parts) -> bool {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     match hosts.next() {
         Some(_) => hosts.next().is_none(),
-        None => parts.version == Version::HTTP_10 && ["/health", "/ready"].contains(&parts.uri.path()),
+        None => parts.version == Version::HTTP_10 && is_probe(parts),
     }
+}
+
+fn is_probe(parts: &Parts) -> bool {
+    ["/health", "/ready"].contains(&parts.uri.path())
 }
 
 fn hostless() -> Response<Body> {
