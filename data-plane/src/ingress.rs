@@ -13,4 +13,3 @@ pub(crate) mod webhook;
 pub(crate) use admission::{Admission, Room};
 pub(crate) use payload::payload;
 pub(crate) use refused::Refused;
-pub(crate) use shares::Holders;

@@ -23,10 +23,13 @@ const SEALED: u8 = 0;
 /// Why a body is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Its bytes are no plan.
     #[error(transparent)]
     Encoding(#[from] prost::DecodeError),
+    /// The key of its environment does not open it.
     #[error("it is sealed under a key that is not at hand: {0}")]
     Sealed(#[from] kanat_auth::Error),
+    /// There is no key to open it with.
     #[error("it is sealed, and the environment's key has not come")]
     NoKey,
 }

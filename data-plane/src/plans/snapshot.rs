@@ -104,7 +104,12 @@ impl Snapshot {
         let mut next = self.clone();
         let host = environment.host.clone();
         let former = next.environments.insert(environment.id.clone(), Arc::new(environment));
-        if former.is_none_or(|former| former.host != host) {
+        // Settings that have not changed are the same ones.
+        let is_same = |former: Arc<Environment>| match (&former.host, &host) {
+            (Some(former), Some(host)) => Arc::ptr_eq(former, host),
+            (former, host) => former.is_none() && host.is_none(),
+        };
+        if !former.is_some_and(is_same) {
             next.find_hosts();
         }
         next.start();

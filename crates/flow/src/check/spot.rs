@@ -31,7 +31,7 @@ impl<'n> Spot<'n> {
     /// Where byte `offset` of its text stands, or else where it stands itself.
     pub(super) fn at_offset(&self, offset: usize) -> Position {
         match &self.node.value {
-            Value::Text(Text { text, start: Some(start) }) => {
+            Value::Text(Text { text, start: Some(start), .. }) => {
                 let characters = text.get(..offset).map_or(0, |before| before.chars().count());
                 Position { line: start.line, column: start.column + u32::try_from(characters).unwrap_or(0) }
             }
