@@ -57,7 +57,7 @@ fn offset(
     records: usize,
 ) -> Result<Option<Position>, String> {
     let size = u64::from(pagination.page_size);
-    let next = next_offset(pagination, here);
+    let next = offset_of(here).saturating_add(size);
     let more = if pagination.total_path.is_empty() {
         records as u64 >= size
     } else {
@@ -70,16 +70,16 @@ fn offset(
     Ok((more && records > 0).then_some(Position::Offset(next)))
 }
 
-fn next_offset(pagination: &Pagination, here: &Position) -> u64 {
-    let offset = match here {
+fn offset_of(here: &Position) -> u64 {
+    match here {
         Position::Offset(offset) => *offset,
         Position::First | Position::Value(_) | Position::Url(_) => 0,
-    };
-    offset.saturating_add(u64::from(pagination.page_size))
+    }
 }
 
-/// Returns what to say of a page with fewer records than the offset grows by although the endpoint counts more behind it:
-/// it has a smaller page than the flow says, and what lies between two pages is never asked for.
+/// Returns what to say of a page with fewer records than the offset grows by although the endpoint counts more behind them:
+/// it has a smaller page than the flow says, and what lies between the page's last record and the next offset is never
+/// asked for.
 pub(super) fn left_out(
     pagination: Option<&Pagination>,
     here: &Position,
@@ -89,11 +89,12 @@ pub(super) fn left_out(
     let pagination = pagination.filter(|pagination| pagination.strategy == "offset")?;
     let total: u64 = found?.parse().ok()?;
     let size = u64::from(pagination.page_size);
-    let is_short = records > 0 && (records as u64) < size && next_offset(pagination, here) < total;
+    let records = records as u64;
+    let is_short = records > 0 && records < size && offset_of(here).saturating_add(records) < total;
     is_short.then(|| {
         format!(
-            "a page has {records} records where page_size is {size} and the endpoint counts {total}: those between two \
-             pages are left out unless page_size is what the endpoint gives"
+            "a page has {records} records where page_size is {size} and the endpoint counts {total}: those behind them \
+             are left out unless page_size is what the endpoint gives"
         )
     })
 }
@@ -175,6 +176,9 @@ mod tests {
         };
         let message = told(&Position::First, Some("250"), 30).unwrap();
         assert!(message.starts_with("a page has 30 records where page_size is 100"), "{message}");
+        let message = told(&Position::First, Some("7"), 3).unwrap();
+        assert!(message.contains("has 3 records") && message.contains("counts 7:"), "{message}");
+        assert!(told(&Position::Offset(200), Some("250"), 30).is_some());
         assert_eq!(told(&Position::Offset(200), Some("250"), 50), None);
         assert_eq!(told(&Position::First, Some("250"), 100), None);
         assert_eq!(told(&Position::First, Some("250"), 0), None);
