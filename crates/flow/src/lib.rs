@@ -28,7 +28,7 @@ mod yaml;
 
 use kanat_model::nearest;
 
-pub use check::{parse, parse_response};
+pub use check::{parse, parse_response, parse_stored};
 pub use compile::{Identity, WebhookToken, compile};
 pub use definition::{Definition, config_json};
 pub use diagnostic::{Diagnostic, Severity};

@@ -318,6 +318,50 @@ mod tests {
     }
 
     #[test]
+    fn notes_members_that_closed_lists_do_not_have() {
+        for (text, expect) in [
+            ("trigger.headrs.x", Some((8, "`headrs`, expected a member of trigger: body"))),
+            ("trigger.bdy", Some((8, "did you mean `body`"))),
+            ("trigger.paht_params.id | default(1)", Some((8, "did you mean `path_params`"))),
+            (
+                "steps.calc.outptu.x",
+                Some((11, "expected a member of the step calc: output, status; did you mean `output`")),
+            ),
+            ("source.a | default(steps.calc.statuss)", Some((30, "did you mean `status`"))),
+            ("state.cursr", Some((6, "did you mean `cursor`"))),
+            ("target.respnse.body", Some((7, "did you mean `response`"))),
+            ("target.response.bdy", Some((16, "expected a member of target.response: body, status"))),
+            ("trigger.body.headrs", None),
+            ("trigger.payload[0].x", None),
+            ("trigger.headers.x-headrs", None),
+            ("trigger[\"query\"].a", None),
+            ("trigger.method", None),
+            ("trigger.path_params.id", None),
+            ("trigger.received_at", None),
+            ("trigger.api.consumer", None),
+            ("trigger.validation[*].field", None),
+            ("trigger", None),
+            ("steps.outptu.output.x", None),
+            ("steps.calc", None),
+            ("steps.calc.status", None),
+            ("target.response", None),
+            ("target.response.body.bdy", None),
+            ("state.last_success_at", None),
+            ("item.headrs", None),
+            ("instance.cursr", None),
+        ] {
+            let unknown = expression(text).unwrap().1.unknown_members;
+            match expect {
+                Some((offset, message)) => {
+                    assert!(unknown.len() == 1 && unknown[0].message.contains(message), "{text}: {unknown:?}");
+                    assert_eq!(unknown[0].offset, offset, "{text}");
+                }
+                None => assert_eq!(unknown, [], "{text}"),
+            }
+        }
+    }
+
+    #[test]
     fn notes_what_is_named_outside() {
         let text = "steps.contact.output.id | lookup(eu, source.x) | adapter(tidy) | default(trigger.body.y)";
         let references = expression(text).unwrap().1;

@@ -1,5 +1,7 @@
 //! What an expression names outside itself, with its place, so that a checker can say what is missing.
 
+use crate::ParseError;
+
 /// The names that an expression, template or mapping uses, each as often as it stands there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
@@ -12,6 +14,9 @@ pub struct References {
     pub instance_values: Vec<InstanceValue>,
     /// The names that paths from `trigger` begin with, up to the first index; none for the trigger as a whole.
     pub trigger_values: Vec<Vec<String>>,
+    /// Paths whose root has a closed list of members and not the one that they name, such as `trigger.headrs`. They are
+    /// undefined in a run; a check of a definition refuses them.
+    pub unknown_members: Vec<ParseError>,
 }
 
 /// A value of the connector instance, and where it stands, in bytes from the start of its text.
@@ -90,6 +95,7 @@ impl References {
         self.steps.extend_from_slice(&other.steps);
         self.instance_values.extend_from_slice(&other.instance_values);
         self.trigger_values.extend_from_slice(&other.trigger_values);
+        self.unknown_members.extend_from_slice(&other.unknown_members);
         for root in &other.roots {
             self.root(*root);
         }

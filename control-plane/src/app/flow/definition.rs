@@ -53,8 +53,13 @@ pub fn text<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Cow<'r
     String::from_utf8(plain).map(Cow::Owned).map_err(|_| failed(&"it is no text"))
 }
 
-/// Returns a definition that the store has.
+/// Returns a definition that the store has, which was checked when it was stored.
 pub fn stored<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Definition, Error> {
+    kanat_flow::parse_stored(&text(sealer, stored)?).map_err(|faults| wrong(&faults))
+}
+
+/// Returns a definition that the store has, checked anew: builds before may have known fewer faults.
+pub fn checked<'r>(sealer: &Sealer, stored: impl Into<Stored<'r>>) -> Result<Definition, Error> {
     parse(&text(sealer, stored)?)
 }
 
@@ -122,7 +127,11 @@ pub fn parse(yaml: &str) -> Result<Definition, Error> {
     if yaml.contains('\0') {
         return Err(Error::field("yamlConfig", "must not contain a NUL character"));
     }
-    kanat_flow::parse(yaml).map_err(|faults| invalid("the definition is wrong", &faults))
+    kanat_flow::parse(yaml).map_err(|faults| wrong(&faults))
+}
+
+fn wrong(faults: &[Diagnostic]) -> Error {
+    invalid("the definition is wrong", faults)
 }
 
 /// One detail a diagnostic: its field is the path in the definition, its message begins with line and column.

@@ -152,7 +152,8 @@ async fn put_into_service(
             drop(tx);
             return unchanged(app, caller, id, asked.status(), if_match).await;
         }
-        let ready = ready(app, caller, flow, asked.status(), tx).await?;
+        let definition = asked.definition(app, &flow)?;
+        let ready = ready(app, caller, flow, definition, asked.status(), tx).await?;
         let held_messages = if was_paused { Some(held(app, caller, id).await?) } else { None };
         if let Ended::Done(flow, version) = app.deploys.take_turn(app, &caller.environment_id, ready).await? {
             let applied = match version {
@@ -190,6 +191,14 @@ impl Asked {
         Ok(flow)
     }
 
+    /// Reads the definition that is to be the next version; one that ran before is taken as it ran.
+    fn definition(&self, app: &App, flow: &Flow) -> Result<Definition, Error> {
+        match self {
+            Self::Draft(_) => definition::checked(&app.sealer, flow),
+            Self::Version(_) => definition::stored(&app.sealer, flow),
+        }
+    }
+
     /// The status that a deploy leads to.
     fn status(&self) -> fn(Status) -> Status {
         match self {
@@ -207,12 +216,12 @@ async fn ready(
     app: &App,
     caller: &Caller,
     mut flow: Flow,
+    definition: Definition,
     status: fn(Status) -> Status,
     mut tx: Tx,
 ) -> Result<Ready, Error> {
     let made_from = set_version(&mut tx, caller).await?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
-    let definition = definition::stored(&app.sealer, &flow)?;
     let missing = fields::faults(app, &mut tx, caller, &definition, &names).await?;
     if !missing.is_empty() {
         return Err(definition::invalid("the definition does not fit the environment", &missing));

@@ -31,7 +31,7 @@ pub struct Tested {
 pub async fn test(app: &App, caller: &Caller, id: &FlowId, sample: Sample) -> Result<Tested, Error> {
     let mut tx = app.store.read().await?;
     let flow = existing(&mut tx, caller, id).await?;
-    let definition = definition::stored(&app.sealer, &flow)?;
+    let definition = definition::checked(&app.sealer, &flow)?;
     let names = EnvironmentNames::load(&mut tx, &caller.environment_id).await?;
     fields::refuse_exposed(&definition, &names)?;
     let plan = kanat_flow::compile(&definition, &Lenient(&names), identity(&flow))

@@ -192,6 +192,9 @@ impl Checker {
                 self.report(spot.at_offset(root_offset(spot, *root)), &spot.path, message);
             }
         }
+        if !self.stored {
+            self.parse_errors(spot, &references.unknown_members, skipped);
+        }
         if place.steps > 0 && !self.any_step {
             for step in &references.steps {
                 if let Some(message) = self.step_fault(&step.name, place) {

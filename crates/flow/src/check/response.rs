@@ -23,10 +23,10 @@ const STATUSES: std::ops::RangeInclusive<u32> = 200..=599;
 /// Reads the answer of an API whose flow has these steps; `None` when they are not to be compared. Errors are all that is
 /// wrong with it by itself.
 pub fn parse_response(texts: &ResponseTexts, steps: Option<Vec<String>>) -> Result<Response, Vec<Diagnostic>> {
-    let any_step = steps.is_none();
+    // An answer whose steps are not to be compared is one that is stored.
+    let stored = steps.is_none();
     let step_names = steps.unwrap_or_default();
-    let mut checker =
-        Checker { diagnostics: Vec::new(), references: Vec::new(), fields: Vec::new(), step_names, any_step };
+    let mut checker = Checker { step_names, any_step: stored, stored, ..Checker::default() };
     let mut made = plan::ResponseMapping::default();
     if let Some(node) = read(&mut checker, MAPPING, texts.mapping) {
         made.body = body(&mut checker, &Spot { node: &node, path: MAPPING.to_owned() });
@@ -127,6 +127,7 @@ mod tests {
         for (text, expect) in [
             (r#"{"id": "source.id |"}"#, "responseMapping.id: "),
             (r#"{"id": "steps.fnid.output"}"#, "did you mean \"find\""),
+            (r#""target.respnse.body""#, "did you mean `response`"),
             (r#"{"id": "instance.key"}"#, "responseMapping.id: found instance in responseMapping"),
             (r#"{"a": {"b": "source.c"}}"#, "responseMapping.a: found a map"),
             ("{}", "responseMapping: found a map"),
@@ -176,5 +177,7 @@ mod tests {
         assert_eq!(parse_response(&ResponseTexts::default(), None).unwrap().to_plan(), None);
         let steps = ResponseTexts { mapping: Some(r#""steps.gone.output""#), ..ResponseTexts::default() };
         assert!(parse_response(&steps, None).is_ok() && parse_response(&steps, Some(Vec::new())).is_err());
+        let slip = ResponseTexts { mapping: Some(r#""target.respnse.body""#), ..ResponseTexts::default() };
+        assert!(parse_response(&slip, None).is_ok(), "a stored answer goes on");
     }
 }

@@ -307,11 +307,24 @@ fn knows_what_can_be_seen_where() {
         (format!("{target}mapping: {{a: {{each: item.x, map: {{b: item.y}}}}}}\n"), "found item in mapping"),
         (format!("{}{target}mapping: {{a: steps.c.output}}\n", step("")), "found the unknown step \"c\""),
         (step(", when: steps.b.output"), "no step has run before"),
+        (format!("{target}when: trigger.headrs.x\n"), "did you mean `headers`"),
+        (format!("{}{target}mapping: {{a: steps.b.outptu.id}}\n", step("")), "did you mean `output`"),
         (step(", params: {a: \"{{ steps.a.output }}\"}"), "no step has run before"),
     ] {
         let faults = faults(&flow(&rest));
         assert!(faults.len() == 1 && faults[0].contains(expect), "{rest}: {faults:?}");
     }
+}
+
+#[test]
+fn a_member_that_no_root_has_is_told_where_it_stands_and_taken_of_what_is_stored() {
+    let yaml = "flow: f\nsource: {trigger: webhook}\ntarget: {connector: erp, endpoint: /x}\nmapping:\n  a: source.a | default(trigger.bdy)\n";
+    let diagnostics = parse(yaml).unwrap_err();
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    let Diagnostic { line, column, path, .. } = &diagnostics[0];
+    assert_eq!([*line, *column], [5, 33]);
+    assert_eq!(path, "mapping.a");
+    assert_eq!(crate::parse_stored(yaml).unwrap().name, "f");
 }
 
 #[test]

@@ -2,10 +2,19 @@
 
 use super::nearest::suggestion;
 use super::{Parsed, Parser};
+use crate::ParseError;
 use crate::path::{Path, Segment};
 use crate::references::{InstanceValue, Reference, Root, ValueForm};
 
 const MAX_STEPS: usize = 64;
+
+/// The members of `trigger`. Those after `received_at` come with calls of published APIs.
+const TRIGGER: &[&str] =
+    &["body", "payload", "headers", "query", "method", "path_params", "received_at", "api", "validation"];
+const STEP: &[&str] = &["output", "status"];
+const TARGET: &[&str] = &["response"];
+const RESPONSE: &[&str] = &["body", "status"];
+const STATE: &[&str] = &["cursor", "last_success_at"];
 
 impl Parser<'_> {
     /// The path whose first word, at `offset`, has been read.
@@ -17,24 +26,25 @@ impl Parser<'_> {
             return Err(self.unexpected(&format!("one of the roots {}{suggestion}", names.join(", "))));
         };
         let mut segments = Vec::new();
-        let mut first_offset = self.position;
+        let mut offsets = [self.position; 2];
         while let Some(segment) = self.segment()? {
-            if segments.is_empty() {
-                first_offset = self.position - name_length(&segment);
+            if let Some(offset) = offsets.get_mut(segments.len()) {
+                *offset = self.position - name_length(&segment);
             }
             if segments.len() == MAX_STEPS {
                 return Err(self.error(format!("a path of more than {MAX_STEPS} steps")));
             }
             segments.push(segment);
         }
+        self.references.unknown_members.extend(unknown_member(root, &segments, offsets));
         let path = rewrite(root, segments);
         self.references.root(path.root);
         match (path.root, path.segments.first()) {
             (Root::Steps, Some(Segment::Name(name))) => {
-                self.references.steps.push(Reference { name: name.clone(), offset: first_offset });
+                self.references.steps.push(Reference { name: name.clone(), offset: offsets[0] });
             }
             (Root::Instance, first) => {
-                let offset = if first.is_some() { first_offset } else { offset };
+                let offset = if first.is_some() { offsets[0] } else { offset };
                 let names = path.names().map(str::to_owned).collect();
                 self.references.instance_values.push(InstanceValue { names, offset, form: ValueForm::Whole });
             }
@@ -102,6 +112,28 @@ fn rewrite(root: Root, mut segments: Vec<Segment>) -> Path {
         header.make_ascii_lowercase();
     }
     Path { root, segments, slot: None }
+}
+
+/// Returns what is wrong with the first name that a closed list of members does not have. `offsets` are those of the first
+/// two segments.
+fn unknown_member(root: Root, segments: &[Segment], offsets: [usize; 2]) -> Option<ParseError> {
+    let name = |place: usize| match segments.get(place)? {
+        Segment::Name(name) => Some(name.as_str()),
+        Segment::Index(_) | Segment::Each => None,
+    };
+    let check = |place: usize, of: &str, members: &[&str]| {
+        let found = name(place).filter(|name| !members.contains(name))?;
+        let suggestion = suggestion(found, members);
+        let message = format!("found `{found}`, expected a member of {of}: {}{suggestion}", members.join(", "));
+        Some(ParseError::new(offsets[place], message))
+    };
+    match root {
+        Root::Trigger => check(0, "trigger", TRIGGER),
+        Root::State => check(0, "state", STATE),
+        Root::Target => check(0, "target", TARGET).or_else(|| check(1, "target.response", RESPONSE)),
+        Root::Steps => check(1, &format!("the step {}", name(0)?), STEP),
+        Root::Source | Root::Instance | Root::Item => None,
+    }
 }
 
 /// How far back the name that was just read began.
