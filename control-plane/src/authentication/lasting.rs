@@ -128,6 +128,12 @@ impl http_body::Body for Bound {
         }
         Pin::new(&mut this.body).poll_frame(cx)
     }
+
+    // An error is an answer of headers alone. Where their end is not told, an empty DATA frame follows, which gRPC's
+    // clients take for a broken stream.
+    fn is_end_stream(&self) -> bool {
+        self.end.is_none() || self.body.is_end_stream()
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +141,14 @@ mod tests {
     use kanat_model::id::{AccountId, EnvironmentId};
 
     use super::*;
+    use crate::authentication::places::{Kind, Places};
+
+    #[test]
+    fn an_answer_of_headers_alone_is_at_its_end() {
+        let place = Places::default().take(&ApiKeyId::from("key_1"), Kind::Stream).unwrap();
+        let end = Some(futures::future::pending().boxed());
+        assert!(http_body::Body::is_end_stream(&Bound { body: Body::empty(), end, _place: place }));
+    }
 
     #[test]
     fn a_key_that_allows_less_than_before_ends_its_streams() {

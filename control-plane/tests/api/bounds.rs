@@ -2,15 +2,17 @@
 
 use bytes::Bytes;
 use http::Request;
+use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use kanat_proto::v1::message_service_client::MessageServiceClient;
 use kanat_proto::v1::{CreateApiKeyRequest, ListLookupTablesRequest, StreamMessagesRequest};
+use prost::Message;
 use tonic::Code;
 use tower::ServiceExt;
 
 use crate::plane::{OWNER, TestPlane};
 
-/// Sends one gRPC call byte by byte. Returns the code of its answer.
+/// Sends one gRPC call byte by byte. Returns the code of its answer, which ends with its headers where they have the code.
 async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: &[u8]) -> Code {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     let body = [&[0][..], &length, message].concat();
@@ -21,8 +23,10 @@ async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: 
     let request = request.body(Full::new(Bytes::from(body))).unwrap();
     let answer = plane.plane.service().oneshot(request).await.unwrap();
     let (head, body) = answer.into_parts();
+    let is_ended = body.is_end_stream();
     let trailers = body.collect().await.unwrap().trailers().cloned();
     let code = head.headers.get("grpc-status").cloned();
+    assert!(is_ended || code.is_none(), "{path}: a code in headers is their end");
     let code = code.or_else(|| trailers?.get("grpc-status").cloned()).unwrap();
     Code::from_bytes(code.as_bytes())
 }
@@ -64,6 +68,16 @@ async fn a_call_whose_deadline_has_passed_is_not_made() {
         let headers = [("authorization", key.as_str()), ("grpc-timeout", timeout)];
         assert_eq!(call(&plane, "/kanat.v1.FlowService/ListFlows", &headers, &[]).await, code, "{timeout}");
     }
+}
+
+#[tokio::test]
+async fn an_error_of_a_stream_ends_with_its_headers() {
+    let plane = TestPlane::start().await;
+    let key = format!("Bearer {OWNER}");
+    let follow = StreamMessagesRequest { flow_id: Some("flw_nobody".to_owned()), ..Default::default() };
+    let path = "/kanat.v1.MessageService/StreamMessages";
+    assert_eq!(call(&plane, path, &[("authorization", &key)], &follow.encode_to_vec()).await, Code::NotFound);
+    assert_eq!(call(&plane, path, &[], &follow.encode_to_vec()).await, Code::Unauthenticated);
 }
 
 #[tokio::test]
