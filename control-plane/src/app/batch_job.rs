@@ -15,6 +15,7 @@ use kanat_store::Db;
 use kanat_store::batch_job::record::{self, Failed, Left};
 use kanat_store::batch_job::{self, BatchJob};
 
+use crate::app::flow::check_known;
 use crate::app::{App, Caller};
 pub use drive::drive_all;
 pub use receive::{Piece, create};
@@ -26,7 +27,13 @@ const USUAL_CONCURRENCY: u32 = 10;
 
 /// The environment's jobs, newest first; those of one flow when it is named.
 pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<BatchJob>, Error> {
-    Ok(batch_job::list(&mut *app.store.read().await?, &caller.environment_id, flow, page).await?)
+    let mut tx = app.store.read().await?;
+    let found = batch_job::list(&mut tx, &caller.environment_id, flow, page).await?;
+    // The jobs of a deleted flow are still there.
+    if let Some(id) = flow.filter(|_| found.total == 0) {
+        check_known(&mut tx, caller, id).await?;
+    }
+    Ok(found)
 }
 
 /// One job and how far it is.

@@ -278,6 +278,11 @@ async fn existing(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<Flow, Err
     found.ok_or_else(|| Error::not_found("flow", id.as_str()))
 }
 
+/// Errors when the environment has no such flow.
+pub async fn check_known(db: &mut Db, caller: &Caller, id: &FlowId) -> Result<(), Error> {
+    existing(db, caller, id).await.map(|_| ())
+}
+
 /// A flow that published APIs call cannot be taken from them.
 fn refuse_callers(flow: &Flow, callers: &[String], what: &str) -> Result<(), Error> {
     if callers.is_empty() {

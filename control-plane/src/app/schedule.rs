@@ -16,7 +16,7 @@ use kanat_model::{Error, Timestamp};
 use kanat_store::schedule::{self, Schedule, run};
 use kanat_store::{Db, Tx};
 
-use crate::app::flow::{deployed_plan, start};
+use crate::app::flow::{check_known, deployed_plan, start};
 use crate::app::{App, Caller, IfMatch, etag};
 pub use fire::fire_due;
 pub use follow::follow;
@@ -58,6 +58,9 @@ pub struct Details {
 pub async fn list(app: &App, caller: &Caller, flow: Option<&FlowId>, page: Page) -> Result<Paged<Schedule>, Error> {
     let mut tx = app.store.read().await?;
     let Paged { items, total, page } = schedule::list(&mut tx, &caller.environment_id, flow, page).await?;
+    if let Some(id) = flow.filter(|_| total == 0) {
+        check_known(&mut tx, caller, id).await?;
+    }
     drop(tx);
     Ok(Paged { items: outcome::live(app, items).await?, total, page })
 }

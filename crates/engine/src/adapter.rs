@@ -75,6 +75,9 @@ impl Program {
     }
 }
 
+/// What is said of an adapter that returns nothing.
+pub const GAVE_UNDEFINED: &str = "the adapter gave undefined: it has to return a value, null where there is none";
+
 /// The body that is sent of an adapter's output: of a string, its text.
 pub fn body(output: String) -> Bytes {
     Bytes::from(if output.starts_with('"') { json::decode(&output).into_owned() } else { output })
@@ -86,8 +89,7 @@ fn call(adapter: Named<'_>, input: &str, resources: &dyn Resources) -> Result<St
         Failure { field: Some(FIELD.to_owned()), ..found }
     })?;
     let Some(output) = output else {
-        let message = "the adapter gave undefined: it has to return a value, null where there is none";
-        return Err(failure(ErrorKind::Adapter, message));
+        return Err(failure(ErrorKind::Adapter, GAVE_UNDEFINED));
     };
     match json::check(output.as_bytes(), json::MAX_DEPTH) {
         Ok(()) => Ok(output),

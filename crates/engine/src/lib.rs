@@ -15,7 +15,7 @@ mod step;
 mod trace;
 pub mod trigger;
 
-pub use adapter::body;
+pub use adapter::{GAVE_UNDEFINED, body};
 pub use answer::{Answer, Built};
 pub use compile::CompileError;
 pub use mask::Mask;

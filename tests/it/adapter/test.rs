@@ -17,6 +17,9 @@ async fn gives_output_and_logs() {
     assert_eq!(body["logs"], json!(["got 9007199254740992", "warn: {\"test\":true}"]));
     assert_eq!(body.get("error"), None);
     app.api.post(&path, &json!({})).await.expect_error(400, "INVALID_ARGUMENT");
+    let path = format!("{}/test", adapter(&app.api, "none", "transform", "function transform() {}").await);
+    let body = app.api.post(&path, &json!({"input": {}})).await.expect(200);
+    assert!(body["error"]["message"].as_str().unwrap().starts_with("the adapter gave undefined"), "{body}");
 }
 
 #[tokio::test]

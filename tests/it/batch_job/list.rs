@@ -31,4 +31,5 @@ async fn jobs_are_listed_newest_first_and_by_flow() {
     let (found, pagination) = listed(format!("?flowId={one}&limit=1&offset=1")).await;
     assert_eq!(found, [ids[0].clone()]);
     assert_eq!((&pagination["total"], &pagination["limit"]), (&json!(2), &json!(1)));
+    app.api.get("/api/v1/batch-jobs?flowId=flw_nobody").await.expect_error(404, "NOT_FOUND");
 }

@@ -41,6 +41,10 @@ async fn failures_of_all_flows_are_found_without_naming_one() {
     assert_eq!(production.get("/api/v1/messages?flowId=-").await.expect(200)["data"], json!([]));
     app.api.get("/api/v1/messages?flowId=flw_nobody").await.expect_error(404, "NOT_FOUND");
     app.api.get("/api/v1/messages/stream?flowId=flw_nobody").await.expect_error(404, "NOT_FOUND");
+    for verb in ["retry", "replay"] {
+        let bulk = app.api.post(&format!("/api/v1/messages/{verb}"), &json!({"flowId": "flw_nobody"})).await;
+        bulk.expect_error(404, "NOT_FOUND");
+    }
     let bulk = app.api.post("/api/v1/messages/replay", &json!({"flowId": "-"})).await;
     assert_eq!(bulk.expect_error(400, "INVALID_ARGUMENT")[0]["field"], "flowId");
 

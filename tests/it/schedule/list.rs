@@ -32,6 +32,7 @@ async fn a_deploy_makes_a_schedule_and_another_trigger_or_a_delete_takes_it_away
     assert!(found["nextRunAt"].as_str().unwrap().ends_with('Z'), "{found}");
     assert!(found["lastRunAt"].is_null() && found["lastRunStatus"].is_null(), "{found}");
 
+    app.api.get("/api/v1/schedules?flowId=flw_nobody").await.expect_error(404, "NOT_FOUND");
     app.api.delete(&format!("/api/v1/flows/{second}")).await.expect(204);
     let manual = crate::flow::manual("third");
     app.api.put(&format!("/api/v1/flows/{third}"), &json!({ "yamlConfig": manual })).await.expect(200);

@@ -24,6 +24,7 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
         [Status::DeadLetter] => {}
         [other, ..] => return Err(Error::field("status", format!("{:?} cannot be retried", other.as_str()))),
     }
+    super::check_flow(app, caller, &filter.flow_id).await?;
     let found = find(app, &filter).await?;
     if found.is_empty() {
         return Ok(Vec::new());
@@ -40,7 +41,7 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
 /// Replays every message that the query finds; gives the ids of the new ones, oldest first.
 pub async fn replay_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<MessageId>, Error> {
     let filter = query.check(tenant(caller))?;
-    let paused = super::paused(app, caller, &filter.flow_id).await?;
+    let paused = super::check_flow(app, caller, &filter.flow_id).await?;
     let Some(filter) = paused.apply(filter) else { return Ok(Vec::new()) };
     let found = find(app, &filter).await?;
     if found.is_empty() {

@@ -56,15 +56,21 @@ pub fn test(request: wire::TestAdapterRequest) -> Result<(AdapterId, String), Er
 
 pub fn tested(tested: Tested) -> wire::TestAdapterResponse {
     let (output, error) = match tested.called.output {
-        Ok(output) => (output, None),
-        Err(failure) => (None, Some(failure)),
+        Ok(Some(output)) => (Some(output), None),
+        Ok(None) => (None, Some(undefined())),
+        Err(failure) => (None, Some(self::error(failure))),
     };
     wire::TestAdapterResponse {
         output: output.map(|text| wire::Json { text }),
         logs: tested.called.logs.iter().map(Log::line).collect(),
-        error: error.map(self::error),
+        error,
         duration_ms: tested.duration_ms,
     }
+}
+
+/// What a run says where the adapter's output is the payload. A pipe of a mapping leaves its field out.
+fn undefined() -> wire::AdapterError {
+    wire::AdapterError { message: kanat_engine::GAVE_UNDEFINED.to_owned(), line: None, column: None }
 }
 
 fn error(failure: Failure) -> wire::AdapterError {
