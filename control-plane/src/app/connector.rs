@@ -51,6 +51,8 @@ pub struct Seen {
     pub instance: ConnectorInstance,
     pub health: Option<ConnectorHealth>,
     pub authorization: Option<oauth::Held>,
+    /// What a change leaves to be done.
+    pub warnings: Vec<String>,
 }
 
 /// The catalog's entries by name; `category` is looked for in their categories.
@@ -113,14 +115,14 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
     }
     connector_instance::insert(change.db(), &instance).await?;
     caller.note_made(change.db(), instance.id.as_str()).await?;
-    oauth::config_changed(change.db(), &instance, &new.config).await?;
+    oauth::config_changed(change.db(), &instance, None, &new.config).await?;
     publish(&mut change, app, &instance, config).await?;
     let seen = seen(change.db(), instance).await?;
     let made = change.commit(seen).await?;
     connected(app, made, &new.config).await
 }
 
-/// Who runs a flow as soon as its connector is made finds it connected, when that needs nobody's consent: waits until the
+/// Who runs a flow as soon as its connector is made, or has another client, finds it connected, when that needs nobody's consent: waits until the
 /// provider has answered the one who keeps the tokens, but not for long.
 async fn connected(app: &App, made: Changed<Seen>, config: &Config) -> Result<Changed<Seen>, Error> {
     if !oauth::needs_nobody(&made.value.instance, config)? {
@@ -189,11 +191,15 @@ pub async fn update(
     connector_instance::update(change.db(), &mut instance).await?;
     if merged != stored {
         health::config_changed(change.db(), id).await?;
-        oauth::config_changed(change.db(), &instance, &merged).await?;
+        oauth::config_changed(change.db(), &instance, Some(&stored), &merged).await?;
     }
     publish(&mut change, app, &instance, text).await?;
-    let seen = seen(change.db(), instance).await?;
-    change.commit(seen).await
+    let mut seen = seen(change.db(), instance).await?;
+    if let Some(held) = &seen.authorization {
+        seen.warnings.extend(oauth::untried(&seen.instance, &stored, &merged, held));
+    }
+    let updated = change.commit(seen).await?;
+    connected(app, updated, &merged).await
 }
 
 /// Takes an instance out of service; not while a deployed flow uses it.
@@ -238,9 +244,14 @@ async fn ready(app: &App, db: &mut Db, row: &ConnectorInstance) -> Result<Result
     let token = oauth::access_token(app, db, row, &config).await?;
     let config = Value::Object(config).to_string();
     let made = Instance::new(row.id.as_str(), row.name.as_str(), &row.catalog_id, &config);
-    Ok(made.and_then(|instance| match token {
-        Some(token) => instance.with_access_token(token),
-        None => Ok(instance),
+    let refusal = match token {
+        Some(_) => None,
+        None => oauth::held(db, &row.id).await?.error,
+    };
+    Ok(made.and_then(|instance| match (token, refusal) {
+        (Some(token), _) => instance.with_access_token(token),
+        (None, Some(refusal)) => Ok(instance.with_refusal(refusal)),
+        (None, None) => Ok(instance),
     }))
 }
 
@@ -248,7 +259,7 @@ async fn seen(db: &mut Db, instance: ConnectorInstance) -> Result<Seen, Error> {
     let health = connector_health::get(db, &instance.id).await?;
     let by_oauth2 = kanat_catalog::entry(&instance.catalog_id).is_some_and(|entry| entry.authentication == "oauth2");
     let authorization = if by_oauth2 { Some(oauth::held(db, &instance.id).await?) } else { None };
-    Ok(Seen { instance, health, authorization })
+    Ok(Seen { instance, health, authorization, warnings: Vec::new() })
 }
 
 async fn existing(db: &mut Db, caller: &Caller, id: &InstanceId) -> Result<ConnectorInstance, Error> {
@@ -320,6 +331,7 @@ async fn publish(
         config,
         access_token_ends_at: ends_at.map(Timestamp::as_millis).unwrap_or_default(),
         access_token_renewable: token.as_ref().is_some_and(|token| token.renewable),
+        access_token_refusal: oauth::held(change.db(), &instance.id).await?.error.unwrap_or_default(),
         access_token: token.map(|token| token.text).unwrap_or_default(),
     };
     change.put(Kind::ConnectorInstance, instance.id.as_str(), &body).await

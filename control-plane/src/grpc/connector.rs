@@ -98,7 +98,7 @@ impl ConnectorService for Api {
         let is_named = update.name.is_some();
         let updated = connector::update(&self.app, &caller, &id, update, &if_match).await.map_err(status::of)?;
         let mut response = convert::changed(&self.app, updated)?;
-        let mut warnings = Vec::new();
+        let mut warnings = std::mem::take(&mut response.get_mut().warnings);
         if let Some(given) = given {
             warnings.extend(convert::unsent(&given, response.get_ref()));
             warnings.extend(flow::shut_out(&self.app, &caller, &id).await.map_err(status::of)?);

@@ -15,6 +15,7 @@ use crate::action::Action;
 use crate::auth::Auth;
 use crate::base_url;
 use crate::entry::{ACCESS_TOKEN, Entry};
+use crate::oauth2::Grant;
 use crate::redact::is_secret_header;
 pub use token::AccessToken;
 
@@ -32,6 +33,10 @@ pub struct Instance {
     credentials: Credentials,
     /// Of an instance with OAuth2 that is connected.
     token: Option<AccessToken>,
+    /// Whether its OAuth2 client asks for tokens without a person's consent.
+    acts_alone: bool,
+    /// Why the provider gives that client no token.
+    refusal: Option<String>,
     secrets: Vec<String>,
     limits: Limits,
 }
@@ -77,6 +82,8 @@ impl Instance {
             let faults: Vec<_> = errors.iter().map(|error| format!("{} {}", error.field, error.message)).collect();
             faults.join("; ")
         })?;
+        let client = entry.oauth2(&config).and_then(Result::ok);
+        let acts_alone = client.is_some_and(|client| client.grant() == Grant::ClientCredentials);
         let config = Config { entry, values: &config };
         let base_url = config.base_url()?;
         let (credentials, derived) = config.credentials()?;
@@ -90,6 +97,8 @@ impl Instance {
             default_headers: config.default_headers()?,
             credentials,
             token: None,
+            acts_alone,
+            refusal: None,
             secrets: config.secrets(derived),
             limits: config.limits(),
         })
@@ -106,6 +115,11 @@ impl Instance {
         in_order_of_masking(&mut self.secrets);
         self.token = Some(token);
         Ok(self)
+    }
+
+    /// The instance with the reason, in words without secrets, for which its provider gives its OAuth2 client no token.
+    pub fn with_refusal(self, reason: impl Into<String>) -> Self {
+        Self { refusal: Some(reason.into()), ..self }
     }
 
     /// The instance's id.
@@ -170,7 +184,12 @@ impl Instance {
         let name = &self.name;
         match (&self.credentials, &self.token) {
             (Credentials::Missing, _) => {
-                Err(format!("the connector {name:?} has no access token: connect it by OAuth2 first"))
+                let why = match &self.refusal {
+                    Some(reason) if self.acts_alone => format!("its provider gives it none: {reason}"),
+                    None if self.acts_alone => "its provider has given it none yet".to_owned(),
+                    Some(_) | None => "connect it by OAuth2 first".to_owned(),
+                };
+                Err(format!("the connector {name:?} has no access token: {why}"))
             }
             (_, Some(token)) if token.has_ended(now) => {
                 Err(format!("the access token of the connector {name:?} has ended, and no new one has come"))

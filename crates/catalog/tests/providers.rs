@@ -244,6 +244,12 @@ fn an_instance_that_nobody_connected_makes_no_request() {
     let instance = Instance::new("ci_1", "sheets", "google-sheets", r#"{"client_id": "c"}"#).unwrap();
     let why = instance.request_url("/spreadsheets/s1", NOW).unwrap_err();
     assert_eq!(why, "the connector \"sheets\" has no access token: connect it by OAuth2 first");
+    let alone = json!({"client_id": "c", "grant_type": "client_credentials", "base_url": "https://a.example", "token_url": "https://a.example/token"});
+    let alone = Instance::new("ci_1", "crm", "oauth2", &alone.to_string()).unwrap();
+    let why = alone.request_url("/orders", NOW).unwrap_err();
+    assert_eq!(why, "the connector \"crm\" has no access token: its provider has given it none yet");
+    let why = alone.with_refusal("invalid_client").request_url("/orders", NOW).unwrap_err();
+    assert_eq!(why, "the connector \"crm\" has no access token: its provider gives it none: invalid_client");
     let token = AccessToken { ends_at: Some(NOW), ..AccessToken::lasting("hush") };
     let connected = instance.with_access_token(token).unwrap();
     assert!(connected.request_url("/spreadsheets/s1", NOW.before(Duration::from_millis(1))).is_ok());

@@ -2,6 +2,7 @@
 
 use kanat_tests::TestApp;
 use kanat_tests::cli::Cli;
+use kanat_tests::oauth_provider::OauthProvider;
 
 const CODE: &str =
     "function transform(input) {\n  console.log('seen');\n  return { sum: input.n + input.bad.value };\n}";
@@ -68,4 +69,21 @@ async fn an_instance_is_connected_and_its_endpoints_are_checked() {
     app.api.post("/api/v1/connectors/instances", &body).await.expect(201);
     let told = cli.run(&["connector", "connect", "crm"]).await.expect();
     assert!(told.contains("http://127.0.0.1:9/authorize?") && told.contains("code_challenge="), "{told}");
+}
+
+#[tokio::test]
+async fn a_client_that_its_provider_refuses_is_told_of_when_it_is_made() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let cli = Cli::of(&app);
+    let config = provider.config();
+    let mut create = vec!["connector".to_owned(), "create".to_owned(), "oauth2".to_owned(), "crm".to_owned()];
+    for field in ["base_url", "token_url", "client_id"] {
+        create.extend(["--set".to_owned(), format!("{field}={}", config[field].as_str().unwrap())]);
+    }
+    create.extend(["--set", "client_secret=wrong", "--set", "grant_type=client_credentials"].map(str::to_owned));
+    let create: Vec<&str> = create.iter().map(String::as_str).collect();
+    let created = cli.run(&create).await.stderr;
+    assert!(created.contains("gives no access token: ") && created.contains("invalid_client"), "{created}");
+    let tested = cli.run(&["connector", "test", "crm"]).await.fails(1);
+    assert!(tested.contains("invalid_client"), "{tested}");
 }

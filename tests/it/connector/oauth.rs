@@ -222,6 +222,45 @@ async fn a_client_may_act_for_itself() {
     assert_eq!(provider.grants(), ["client_credentials"]);
 }
 
+#[tokio::test]
+async fn a_client_that_acts_for_itself_is_tried_anew_when_it_is_changed_and_says_why_it_is_refused() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let mut config = provider.config();
+    config["grant_type"] = "client_credentials".into();
+    let id = instance(&app, &config).await;
+    let path = format!("/api/v1/connectors/instances/{id}");
+    let (_, url) = app.api.deployed(FLOW).await;
+    let update = json!({"config": {"client_secret": "wrong"}});
+    let updated = app.api.patch(&path, &update).await.expect(200);
+    assert_eq!(updated["authorization"]["status"], "refused", "{updated}");
+    let why = updated["authorization"]["error"].as_str().unwrap();
+    let tested = app.api.post(&format!("{path}/test"), &json!({})).await;
+    assert_eq!(tested.status, 400);
+    assert!(tested.text.contains("its provider gives it none") && tested.text.contains(why), "{}", tested.text);
+    let order = app.api.webhook(&url, &json!({})).await;
+    let order = app.api.message_becomes(&order, "dead_letter").await;
+    assert!(order["error"]["message"].as_str().unwrap().contains(why), "{order}");
+    let update = json!({"config": {"client_secret": config["client_secret"]}});
+    let updated = app.api.patch(&path, &update).await.expect(200);
+    assert_eq!(updated["authorization"]["status"], "connected", "{updated}");
+}
+
+#[tokio::test]
+async fn a_change_of_a_client_that_a_person_connected_is_told_to_be_untried() {
+    let (app, provider) = (TestApp::start().await, OauthProvider::start(3600).await);
+    let id = instance(&app, &provider.config()).await;
+    connect(&app, &provider).await;
+    let path = format!("/api/v1/connectors/instances/{id}");
+    let warnings = async |config: Value| {
+        let updated = app.api.patch(&path, &json!({ "config": config })).await.expect(200);
+        updated["warnings"].to_string()
+    };
+    let other = warnings(json!({"client_secret": "wrong"})).await;
+    assert!(other.contains("at the next refresh"), "{other}");
+    let same = warnings(json!({"client_secret": "********"})).await;
+    assert!(!same.contains("at the next refresh"), "{same}");
+}
+
 const POLL: &str = r#"
 flow: asks-the-provider
 version: 1

@@ -171,21 +171,46 @@ pub async fn is_decided(db: &mut Db, id: &InstanceId) -> Result<bool, Error> {
     Ok(row.is_none_or(|row| row.tokens.is_some() || row.failures > 0 || !row.refused.is_empty()))
 }
 
+/// The fields of a config that make the client. A token is the one's that asked for it.
+const CLIENT_FIELDS: [&str; 7] =
+    ["client_id", "client_secret", "token_url", "scopes", "grant_type", "client_authentication", "token_params"];
+
+/// Returns what to say of a change of the config that makes another client for tokens of a person's consent: nothing has shown
+/// yet whether the provider takes it.
+pub fn untried(instance: &ConnectorInstance, former: &Config, config: &Config, held: &Held) -> Option<String> {
+    let by_consent = kanat_catalog::entry(&instance.catalog_id).is_some_and(|entry| entry.authentication == "oauth2")
+        && !needs_nobody(instance, config).unwrap_or_default();
+    (by_consent && held.status == "connected" && !is_same_client(former, config)).then(|| {
+        "its provider is asked with the changed client at the next refresh of the token: connect it again to try it now"
+            .to_owned()
+    })
+}
+
+fn is_same_client(former: &Config, config: &Config) -> bool {
+    CLIENT_FIELDS.iter().all(|field| former.get(*field) == config.get(*field))
+}
+
 /// What an instance's own client, which needs nobody's consent, is to ask for at once: after the instance was made, or its
-/// config was changed.
-pub async fn config_changed(db: &mut Db, instance: &ConnectorInstance, config: &Config) -> Result<(), Error> {
+/// config was changed. What another client was given is dropped then.
+pub async fn config_changed(
+    db: &mut Db,
+    instance: &ConnectorInstance,
+    former: Option<&Config>,
+    config: &Config,
+) -> Result<(), Error> {
     let Some(entry) = kanat_catalog::entry(&instance.catalog_id).filter(|entry| entry.authentication == "oauth2")
     else {
         return Ok(());
     };
     let now = Timestamp::now();
     let held = oauth_token::get(db, &instance.id).await?;
+    let same_client = former.is_some_and(|former| is_same_client(former, config));
     if client(entry, config)?.grant() == Grant::ClientCredentials {
         let row = OauthToken {
             instance_id: instance.id.clone(),
             environment_id: instance.environment_id.clone(),
-            tokens: held.as_ref().and_then(|held| held.tokens.clone()),
-            expires_at: held.and_then(|held| held.expires_at),
+            tokens: held.as_ref().filter(|_| same_client).and_then(|held| held.tokens.clone()),
+            expires_at: held.filter(|_| same_client).and_then(|held| held.expires_at),
             refresh_at: Some(now),
             failures: 0,
             refused: String::new(),

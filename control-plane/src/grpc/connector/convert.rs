@@ -67,7 +67,7 @@ pub fn update(request: wire::UpdateConnectorInstanceRequest) -> Result<(Instance
 
 /// An instance with its secrets masked, and how it does.
 pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error> {
-    let Seen { instance, health, authorization } = seen;
+    let Seen { instance, health, authorization, warnings } = seen;
     let config = connector::redacted(app, &instance)?;
     Ok(wire::ConnectorInstance {
         etag: etag(instance.revision),
@@ -82,7 +82,7 @@ pub fn instance(app: &App, seen: Seen) -> Result<wire::ConnectorInstance, Error>
         last_error: health.as_ref().and_then(last_error),
         health: Some(self::health(health.as_ref())),
         authorization: authorization.map(self::authorization),
-        warnings: Vec::new(),
+        warnings,
     })
 }
 

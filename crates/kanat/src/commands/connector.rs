@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::confirm::Consent;
+use super::hint::quoted;
 use super::{Page, Session, given};
 use crate::client::name::{INSTANCE, segment};
 use crate::exit::failure;
@@ -123,7 +124,7 @@ impl Command {
                 let answer = client.post(INSTANCE.path, &body).await?;
                 session.print(&answer, |_| format!("connector instance {name} is created"))?;
                 warned(session, &answer);
-                session.hint(&format!("try it with `kanat connector test {name}`"));
+                session.hint(&format!("try it with `kanat connector test {}`", quoted(&name)));
                 Ok(())
             }
             Self::List { entry, search, page } => {
@@ -171,6 +172,10 @@ impl Command {
 fn warned(session: &Session, answer: &Json) {
     for warning in answer.list("warnings") {
         session.hint(warning.as_text().unwrap_or_default());
+    }
+    if answer.has("authorization.error") {
+        let why = answer.text("authorization.error");
+        session.hint(&format!("it cannot be used: its provider gives no access token: {why}"));
     }
 }
 
@@ -236,6 +241,7 @@ fn whole(instance: &Json) -> String {
         ("Failed at", "lastError.at"),
         ("Last error", "lastError.message"),
         ("Authorization", "authorization.status"),
+        ("Refused", "authorization.error"),
         ("Id", "id"),
         ("Created", "createdAt"),
         ("Updated", "updatedAt"),

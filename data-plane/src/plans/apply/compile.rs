@@ -67,10 +67,12 @@ impl Applied {
                     access_token,
                     access_token_ends_at: ends_at,
                     access_token_renewable: renewable,
+                    access_token_refusal: refusal,
                 } = decode(body)?;
                 belongs(&own, id)?;
                 let instance = Instance::new(&own, &name, &catalog_id, &config)?;
                 if access_token.is_empty() {
+                    let instance = if refusal.is_empty() { instance } else { instance.with_refusal(refusal) };
                     return Ok(Compiled::Instance(Arc::new(instance)));
                 }
                 let ends_at = Some(ends_at).filter(|at| *at > 0).map(Timestamp::from_millis);
