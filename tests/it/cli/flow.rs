@@ -262,3 +262,20 @@ async fn a_folder_is_checked_and_warnings_fail_where_they_are_to() {
     let wrong = cli.run(&["flow", "validate", "flows", "--strict"]).await.fails(1);
     assert_eq!(wrong, "error: 2 of 2 definitions are wrong\n");
 }
+
+#[tokio::test]
+async fn hints_are_commands_that_a_shell_takes_and_tell_of_a_pause() {
+    let (app, target) = (TestApp::start().await, FakeTarget::start().await);
+    app.api.http_instance("erp", &target.url()).await;
+    let cli = Cli::of(&app);
+    cli.file("flow.yaml", &crate::flow::manual("my flow"));
+    let created = cli.run(&["flow", "create", "flow.yaml"]).await.stderr;
+    assert!(created.contains("`kanat flow deploy 'my flow'`"), "{created}");
+    let again = cli.run(&["flow", "create", "flow.yaml"]).await.fails(1);
+    assert!(again.contains("`kanat flow apply`"), "{again}");
+    cli.run(&["flow", "deploy", "my flow"]).await.expect();
+    cli.run(&["flow", "pause", "my flow"]).await.expect();
+    cli.file("order.json", r#"{"id": 7}"#);
+    let run = cli.run(&["flow", "run", "my flow", "--data", "order.json"]).await.stderr;
+    assert!(run.contains("waits until `kanat flow resume 'my flow'`"), "{run}");
+}

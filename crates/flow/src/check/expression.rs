@@ -240,7 +240,14 @@ impl Checker {
             return Some(format!("found the step {}, which has not run yet at {}", quoted(name), place.name));
         }
         let near = nearest::suggestion(name, earlier.iter().map(String::as_str));
-        Some(format!("found the unknown step {}, expected one of {}{near}", quoted(name), earlier.join(", ")))
+        // Two steps of one name are a fault of their own.
+        let mut known: Vec<&str> = Vec::with_capacity(earlier.len());
+        for step in earlier {
+            if !known.contains(&step.as_str()) {
+                known.push(step);
+            }
+        }
+        Some(format!("found the unknown step {}, expected one of {}{near}", quoted(name), known.join(", ")))
     }
 }
 

@@ -11,9 +11,10 @@ use reqwest::Method;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::confirm::Consent;
+use super::hint::quoted;
 use super::{Page, Session, given, input};
 use crate::cli::secret;
-use crate::client::name::{API, segment};
+use crate::client::name::{API, FLOW, segment};
 use crate::exit::usage;
 use crate::output::table::{self, Column};
 use crate::output::{self, Json};
@@ -91,7 +92,7 @@ pub struct Content {
     /// JSON file with the mapping block of answers.
     #[arg(long, conflicts_with = "response")]
     response_mapping: Option<String>,
-    /// What builds the answer: an expression or a template; a new API needs --response-schema beside it.
+    /// What builds the answer: an expression or a template. A new API without --response-schema then gives any answer.
     #[arg(long)]
     response: Option<String>,
 }
@@ -177,9 +178,6 @@ impl Command {
 
 impl Create {
     async fn run(self, session: &Session) -> Result<()> {
-        if self.content.response.is_some() && self.content.response_schema.is_none() {
-            return Err(usage("--response needs --response-schema FILE: the schema of the answer, or `true` for any"));
-        }
         let mut body: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
         let texts = [
             ("flowName", Some(&self.flow)),
@@ -207,6 +205,11 @@ impl Create {
         })?;
         if answer.text("authType") == "api_key" {
             session.hint(&format!("make a key with `kanat key create {name:?} CONSUMER`"));
+        }
+        let flow = session.client.get(&session.client.path(&FLOW, &self.flow).await?, &[]).await?;
+        if flow.text("status") == "draft" {
+            let command = format!("kanat flow deploy {}", quoted(&flow.text("name")));
+            session.hint(&format!("flow {} is a draft: calls get 503 until `{command}`", flow.text("name")));
         }
         Ok(())
     }

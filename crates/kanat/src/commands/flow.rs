@@ -29,7 +29,7 @@ pub enum Command {
     Create(definition::Create),
     /// Replace the definition of a flow; what runs stays as it is until the next deploy.
     Update(definition::Update),
-    /// Create or update flows of YAML definitions, and deploy those that are not paused.
+    /// Create or update flows of YAML definitions, and deploy them; those that are paused stay paused.
     Apply(apply::Apply),
     /// Check YAML definitions without keeping them.
     Validate(definition::Validate),
@@ -229,6 +229,7 @@ async fn run(session: &Session, flow: &str, data: Option<&str>) -> Result<()> {
     let id = answer.text("messageId");
     session.print(&answer, |answer| format!("{} as {id}", answer.text("status")))?;
     session.hint(&format!("look at it with `kanat message show {id}`"));
+    schedule::tell_pause(session, &session.client.get(&path, &[]).await?);
     Ok(())
 }
 

@@ -84,7 +84,7 @@ async fn ask() -> Result<Secret<String>> {
     drop(hidden);
     let key = Secret::new(line?.trim().to_owned());
     if key.expose().is_empty() {
-        return Err(usage("no API key was given"));
+        return Err(usage("no API key was given: give it with --api-key, KANAT_API_KEY or on standard input"));
     }
     Ok(key)
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
+use super::hint::quoted;
 use super::{Page, Session, given};
 use crate::client::Client;
 use crate::client::name::{FLOW, segment};
@@ -86,8 +87,11 @@ impl Command {
             }
             Self::Show { schedule } => {
                 let answer = client.get(&path(client, &schedule).await?, &[]).await?;
-                session.print(&answer, whole)?;
-                paused(session, &answer).await
+                let flow = flow_of(session, &answer).await?;
+                let is_paused = flow.text("status") == "paused";
+                session.print(&answer, |schedule| if is_paused { held(schedule) } else { whole(schedule) })?;
+                tell_pause(session, &flow);
+                Ok(())
             }
             Self::Trigger { schedule } => {
                 let path = path(client, &schedule).await?;
@@ -95,7 +99,8 @@ impl Command {
                 let message = answer.text("messageId");
                 session.print(&answer, |_| format!("{schedule} is started: {message}"))?;
                 session.hint(&format!("look at it with `kanat message show {message}`"));
-                paused(session, &client.get(&path, &[]).await?).await
+                tell_pause(session, &flow_of(session, &client.get(&path, &[]).await?).await?);
+                Ok(())
             }
             Self::Update { schedule, cron, timezone, enabled } => {
                 let texts = [("cron_expression", cron), ("timezone", timezone)];
@@ -117,14 +122,17 @@ impl Command {
     }
 }
 
-/// Says of a schedule whose flow is paused that nothing of it runs.
-async fn paused(session: &Session, schedule: &Json) -> Result<()> {
-    let flow = session.client.get(&format!("{}/{}", FLOW.path, segment(&schedule.text("flowId"))), &[]).await?;
+async fn flow_of(session: &Session, schedule: &Json) -> Result<Json> {
+    session.client.get(&format!("{}/{}", FLOW.path, segment(&schedule.text("flowId"))), &[]).await
+}
+
+/// Says of a flow that is paused that what starts it waits.
+pub fn tell_pause(session: &Session, flow: &Json) {
     if flow.text("status") == "paused" {
         let name = flow.text("name");
-        session.hint(&format!("flow {name} is paused: what starts waits until `kanat flow resume {name}`"));
+        let command = format!("kanat flow resume {}", quoted(&name));
+        session.hint(&format!("flow {name} is paused: what starts waits until `{command}`"));
     }
-    Ok(())
 }
 
 /// The path of the schedule that `text` names.
@@ -163,6 +171,15 @@ pub async fn standing(client: &Client, flow: &Json) -> Result<Option<String>> {
 }
 
 fn whole(schedule: &Json) -> String {
+    shown(schedule, &lines(schedule.list("nextRuns")))
+}
+
+/// A schedule whose flow is paused: the times at which it is due are not known before the flow is resumed.
+fn held(schedule: &Json) -> String {
+    shown(schedule, "held by the flow's pause")
+}
+
+fn shown(schedule: &Json, due: &str) -> String {
     let fields = [
         ("Flow", "flowName"),
         ("Cron", "cronExpression"),
@@ -173,7 +190,7 @@ fn whole(schedule: &Json) -> String {
         ("Message", "lastMessageId"),
         ("Id", "id"),
     ];
-    let due = table::section("Due", &lines(schedule.list("nextRuns")));
+    let due = table::section("Due", due);
     format!("{}{due}", table::fields(schedule, &fields))
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{diagnostics, folder, show};
 use crate::client::Refusal;
 use crate::client::name::FLOW;
+use crate::commands::hint::quoted;
 use crate::commands::{Session, input};
 use crate::exit::{failure, usage};
 use crate::output::Json;
@@ -66,7 +67,12 @@ impl Create {
         let file = input::name(&file);
         let body = Definition { name, description, yaml_config, change_summary: None };
         let created = session.client.post(FLOW.path, &body).await;
-        let flow = created.map_err(|error| diagnostics::explain(file, &body.yaml_config, error))?;
+        let flow = created.map_err(|error| match error.downcast_ref::<Refusal>() {
+            Some(refusal) if refusal.code == "ALREADY_EXISTS" => failure(format!(
+                "{error:#}\nchange it with `kanat flow update`, or create and change alike with `kanat flow apply`"
+            )),
+            Some(_) | None => diagnostics::explain(file, &body.yaml_config, error),
+        })?;
         drafted(session, file, &flow)
     }
 }
@@ -110,7 +116,7 @@ fn drafted(session: &Session, file: &str, flow: &Json) -> Result<()> {
     if !warnings.is_empty() {
         diagnostics::complain(file, &flow.text("yamlConfig"), &warnings);
     }
-    session.hint(&format!("make it live with `kanat flow deploy {}`", flow.text("name")));
+    session.hint(&format!("make it live with `kanat flow deploy {}`", quoted(&flow.text("name"))));
     Ok(())
 }
 
