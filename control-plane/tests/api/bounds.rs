@@ -1,8 +1,12 @@
 //! What one caller, and a caller whose request is not sound, may ask of the service.
 
 use bytes::Bytes;
+<<<<<<< HEAD
 use http::Request;
 use http_body::Body;
+=======
+use http::{Request, Version};
+>>>>>>> 5975988 (Speak HTTP/2 where the tests of the API call byte by byte)
 use http_body_util::{BodyExt, Full};
 use kanat_proto::v1::message_service_client::MessageServiceClient;
 use kanat_proto::v1::{CreateApiKeyRequest, ListLookupTablesRequest, StreamMessagesRequest};
@@ -16,7 +20,8 @@ use crate::plane::{OWNER, TestPlane};
 async fn call(plane: &TestPlane, path: &str, headers: &[(&str, &str)], message: &[u8]) -> Code {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     let body = [&[0][..], &length, message].concat();
-    let mut request = Request::post(format!("http://kanat.test{path}")).header("content-type", "application/grpc");
+    let mut request = Request::post(format!("http://kanat.test{path}")).version(Version::HTTP_2);
+    request = request.header("content-type", "application/grpc");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

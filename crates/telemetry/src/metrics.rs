@@ -111,7 +111,7 @@ impl Metrics {
 
     /// What is counted from a list of labels is told from the start.
     fn begin(&self) {
-        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 4] = [
+        let lists: [(&Labelled<1>, &'static str, &[&'static str]); 5] = [
             (&self.adapter_calls, "result", &["ok", "code", "thrown", "time", "memory", "unavailable"]),
             (&self.breaker_turns, "to", &["open", "closed"]),
             (&self.connector_waits, "reason", &["turn", "breaker"]),
