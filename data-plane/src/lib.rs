@@ -4,6 +4,7 @@
 //! A request to a webhook goes through `ingress` into the log and from there through the `pipeline`: the lane of its
 //! target, condition and mapping, `delivery`, and its outcome back into the log. [`plans`] says which flows there are.
 
+mod backlog;
 mod delivery;
 mod error;
 mod ingress;
@@ -21,6 +22,7 @@ mod tests;
 mod trace_context;
 mod work;
 
+pub use backlog::Limits as BacklogLimits;
 pub use monitor::Monitor;
 pub use node::{DataPlane, Options};
 pub use service::Service;

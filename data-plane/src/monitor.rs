@@ -32,6 +32,7 @@ impl Monitor {
     pub fn readings(&self) -> metrics::Node {
         let Shared { plans, pipeline, .. } = &*self.shared;
         let (environments, usage) = (plans.load(), pipeline.usage());
+        let backlog = pipeline.backlog();
         let environments = environments.environments().map(|e| (e.id.to_string(), e.generation));
         metrics::Node {
             ready: self.shared.is_ready(),
@@ -40,6 +41,8 @@ impl Monitor {
             in_memory: usage.messages,
             memory_bytes: usage.bytes,
             lanes: usage.lanes,
+            backlog_bytes: backlog.bytes(),
+            backlog_limit_bytes: backlog.limits().bytes,
             breakers_open: pipeline.breakers_open(),
             waiting_for_plans: pipeline.waiting_for_plans(),
             environments: environments.collect(),

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backlog;
 use crate::ingress::{Admission, Refused};
 use crate::limit::Limiter;
 use crate::monitor::Monitor;
@@ -42,6 +43,8 @@ pub struct Options {
     pub body_limit: usize,
     /// Bytes that messages on their way to a target may take in memory, and as many again for requests being read.
     pub memory: usize,
+    /// Bounds of the backlog of the whole log.
+    pub backlog: backlog::Limits,
     /// How long others wait before they take up what a dead node left.
     pub lease: Duration,
     /// Bytes of an answer that a poll takes.
@@ -53,7 +56,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual bounds: bodies of 1 MiB, 256 MiB of memory, a lease of 30 s.
+    /// The usual bounds: bodies of 1 MiB, 256 MiB of memory, a backlog of 1 GiB, a lease of 30 s.
     pub fn new(node_id: NodeId, data_dir: PathBuf) -> Self {
         Self {
             node_id,
@@ -62,6 +65,7 @@ impl Options {
             environments: Vec::new(),
             body_limit: 1 << 20,
             memory: 256 << 20,
+            backlog: backlog::Limits { bytes: 1 << 30, age: None },
             lease: Duration::from_secs(30),
             poll_answer: 16 << 20,
             build: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,6 +105,7 @@ impl DataPlane {
             plans: plans.clone(),
             outbound: polled,
             bounds: pipeline.bounds(),
+            backlog: pipeline.backlog(),
             lease: options.lease,
             spill: options.data_dir.clone(),
             build: options.build.clone(),
@@ -189,6 +194,7 @@ fn pipeline_options(options: &Options) -> pipeline::Options {
         in_flight: LANE.0,
         queued: LANE.1,
         memory: options.memory,
+        backlog: options.backlog,
         largest: options.body_limit.saturating_mul(2),
         build: options.build.clone(),
         adapters: options.adapters.clone(),

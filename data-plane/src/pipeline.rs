@@ -30,9 +30,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backlog::{self, Backlog};
 use crate::limit::Limiter;
 use crate::plans::{Flow, Plans};
-pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun};
+pub(crate) use accept::{Accepted, Arrival, Begun, NotBegun, NotStored};
 use behind::Behind;
 pub(crate) use bounds::{Bounds, NotNow, Outlook, Pass, Verdict};
 use job::Job;
@@ -60,6 +61,7 @@ pub(crate) struct Options {
     /// Bytes of all messages in memory, and of the largest one.
     pub memory: usize,
     pub largest: usize,
+    pub backlog: backlog::Limits,
     /// Version of the build, for `User-Agent`.
     pub build: String,
     /// How adapters are run.
@@ -75,6 +77,7 @@ pub(crate) struct Pipeline {
     adapters: Pool,
     /// Bytes of all messages in memory.
     memory: Arc<Budget>,
+    backlog: Arc<Backlog>,
     leases: Leases,
     agent: HeaderValue,
     /// What was answered from memory and is not in the log yet.
@@ -117,6 +120,7 @@ impl Pipeline {
             adapters: Pool::new(options.adapters.clone()),
             bounds: Arc::new(Bounds::new(options.in_flight, draining.clone(), limiter)),
             memory,
+            backlog: Backlog::new(options.backlog),
             leases: Leases::new(options.node_id.clone(), options.lease),
             agent: HeaderValue::from_str(&agent).unwrap_or(HeaderValue::from_static("kanat")),
             behind: Behind::new(),
@@ -138,6 +142,8 @@ impl Pipeline {
         self.tasks.spawn(async move { keeper.leases.keep(keeper.log.as_ref(), &keeper.stopped).await });
         let recorder = Arc::clone(self);
         self.tasks.spawn(async move { recorder.write_behind().await });
+        let counter = Arc::clone(self);
+        self.tasks.spawn(async move { counter.backlog.follow(counter.log.as_ref(), &counter.stopped).await });
         let claimer = Arc::clone(self);
         self.tasks.spawn(async move { claimer.claim_until_drained().await });
     }
@@ -159,6 +165,11 @@ impl Pipeline {
     /// What connectors are given, for whoever else calls them.
     pub fn bounds(&self) -> Arc<Bounds> {
         Arc::clone(&self.bounds)
+    }
+
+    /// Returns the backlog of the log, for everything that takes messages in.
+    pub fn backlog(&self) -> Arc<Backlog> {
+        Arc::clone(&self.backlog)
     }
 
     /// Connectors whose breaker is open.

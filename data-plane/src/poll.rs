@@ -34,6 +34,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::backlog::Backlog;
 use crate::observed::Observer;
 use crate::pipeline::Bounds;
 use crate::plans::{Deployed, Flow, Plans, Runnable, Snapshot};
@@ -61,6 +62,8 @@ pub(crate) struct Poller {
     pub outbound: outbound::Client,
     /// What connectors are given; polls share it with all other calls.
     pub bounds: Arc<Bounds>,
+    /// Bound of what waits; polls leave off while it is reached.
+    pub backlog: Arc<Backlog>,
     /// How long others wait for a word of a node that polls.
     pub lease: Duration,
     /// Where the records of long pages are kept while they come.
@@ -231,7 +234,9 @@ impl Poller {
         let observer = Observer { observed: self.plans.observed(), environment: &runnable.flow.environment_id };
         let (outbound, bounds) = (&self.outbound, self.bounds.as_ref());
         let (plans, spill) = (&self.plans, self.spill.as_path());
-        let cycle = Cycle { log, plans, outbound, bounds, runnable, instance, poll, hold, requests, spill, observer };
+        let backlog = self.backlog.as_ref();
+        let cycle =
+            Cycle { log, plans, outbound, bounds, backlog, runnable, instance, poll, hold, requests, spill, observer };
         let done = cycle.run(state, progress, place).await;
         if let (Ok(_), Some(instance)) = (&done, instance) {
             observer.polled(instance.id(), &runnable.flow.plan().flow_name, None);

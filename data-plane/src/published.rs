@@ -108,6 +108,7 @@ where
     receive::bound_headers(&parts.headers)?;
     *standing = access::count(&shared.limiter, &caller).await?;
     let runnable = runnable(snapshot, target)?;
+    shared.pipeline.admits(&runnable.flow).map_err(receive::overloaded)?;
     let (body, room) = receive::read(shared, &runnable.flow.id, &parts, incoming).await?;
     let mut arrival = input::arrive(target, &caller, &runnable, &parts, body, now)?;
     let sent = input::idempotency_key(&parts.headers)?.map(|idempotency_key| {
@@ -122,7 +123,7 @@ where
     match shared.pipeline.accept(runnable, arrival).await {
         Ok(Accepted::Duplicate(first)) => repeat::answer(shared, &flow, sent, first).await,
         Ok(accepted @ Accepted::New(_)) => Ok(webhook::answer(&accepted)),
-        Err(_) => Err(receive::not_stored()),
+        Err(reason) => Err(receive::not_stored(&reason)),
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Work {
     /// Outputs of the steps that have succeeded.
     pub steps: Vec<Step>,
     pub received_at: Timestamp,
+    /// Bytes that it counts for in the backlog.
+    pub stored_bytes: u64,
     /// Attempts that have ended.
     pub attempts: u32,
     pub max_attempts: u32,
@@ -128,6 +130,7 @@ impl Default for Work {
             trigger: Bytes::from_static(b"{}"),
             steps: Vec::new(),
             received_at: Timestamp::from_millis(0),
+            stored_bytes: 0,
             attempts: 0,
             max_attempts: 1,
             traceparent: None,

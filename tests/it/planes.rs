@@ -11,6 +11,7 @@ mod garbage;
 mod kill;
 mod limits;
 mod lost_files;
+mod overload;
 mod pair;
 mod rolling;
 mod scale;

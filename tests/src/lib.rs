@@ -12,6 +12,7 @@ pub mod memory;
 pub mod message_list;
 pub mod nginx;
 pub mod oauth_provider;
+pub mod overload;
 pub mod page;
 pub mod power_loss;
 pub mod python;

@@ -1,32 +1,36 @@
 //! An open loop of webhooks: one is sent when it is due, whether or not earlier ones were answered. The sender speaks
-//! plain HTTP/1.1 over TLS and little more, so that what it costs does not stand in for what it measures.
+//! plain HTTP/1.1, over TLS or not, and little more, so that what it costs does not stand in for what it measures.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::authority::Authority;
 
-/// Requests that may wait for their answers. A machine that cannot keep up is offered no more than it answers then, which
-/// shows in the rate.
-const WAITING: usize = 1_000;
-
 /// What a proxy gives a request at most, and some more.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(90);
 
 const LARGEST_HEAD: usize = 16 << 10;
+
+/// How requests are sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub per_second: u32,
+    /// Requests that may wait for their answers. A machine that cannot keep up is offered no more than
+    /// it answers then, which shows in the rate.
+    pub waiting: usize,
+}
 
 /// A loop under way; it stops when dropped.
 pub struct Load {
@@ -42,6 +46,8 @@ pub struct Outcome {
     pub accepted: Vec<String>,
     /// Everything else, in words.
     pub refused: Vec<String>,
+    /// How many of these are 503 with `Retry-After`.
+    pub asked_to_wait: usize,
     /// From when a request was due to its answer, shortest first.
     pub took: Vec<Duration>,
     /// How long requests were sent.
@@ -51,29 +57,35 @@ pub struct Outcome {
 /// Posts to one address, over connections that it keeps.
 struct Sender {
     address: String,
-    tls: TlsConnector,
+    tls: Option<TlsConnector>,
     head: String,
     idle: Mutex<Vec<Connection>>,
 }
 
-type Connection = BufStream<TlsStream<TcpStream>>;
+type Connection = BufStream<Box<dyn Socket>>;
+
+trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
 struct Answer {
     status: u16,
     body: String,
+    asks_to_wait: bool,
     /// The connection may carry another request.
     keeps: bool,
 }
 
 impl Load {
-    /// Posts `{"n": 0}`, `{"n": 1}` ... to `path` at a listener on 127.0.0.1 that `authority` vouches for.
-    pub fn start(base: &str, path: &str, authority: &Authority, per_second: u32) -> Self {
-        let address = base.trim_start_matches("https://").to_owned();
+    /// Posts `{"n": 0}`, `{"n": 1}` ... to `path` at a listener on 127.0.0.1, over TLS where an authority
+    /// vouches for it.
+    pub fn start(base: &str, path: &str, authority: Option<&Authority>, pace: Pace) -> Self {
+        let address = base.trim_start_matches("https://").trim_start_matches("http://").to_owned();
         let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n");
-        let sender = Sender { address, tls: connector(authority), head, idle: Mutex::default() };
+        let sender = Sender { address, tls: authority.map(connector), head, idle: Mutex::default() };
         let (stop, stopped) = watch::channel(false);
         let (answered, mut running) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
-        running.spawn(offer(Arc::new(sender), per_second, Arc::clone(&answered), stopped));
+        running.spawn(offer(Arc::new(sender), pace, Arc::clone(&answered), stopped));
         Self { answered, stop, running }
     }
 
@@ -105,7 +117,10 @@ impl Outcome {
         self.took.push(took);
         match answer {
             Ok(Answer { status: 202, body, .. }) => self.accepted.push(body),
-            Ok(Answer { status, body, .. }) => self.refused.push(format!("{status}: {body}")),
+            Ok(Answer { status, body, asks_to_wait, .. }) => {
+                self.refused.push(format!("{status}: {body}"));
+                self.asked_to_wait += usize::from(status == 503 && asks_to_wait);
+            }
             Err(error) => self.refused.push(format!("{error:#}")),
         }
     }
@@ -113,12 +128,12 @@ impl Outcome {
 
 async fn offer(
     sender: Arc<Sender>,
-    per_second: u32,
+    pace: Pace,
     answered: Arc<AtomicUsize>,
     mut stopped: watch::Receiver<bool>,
 ) -> Outcome {
     let begun = Instant::now();
-    let mut due = tokio::time::interval(Duration::from_secs(1) / per_second);
+    let mut due = tokio::time::interval(Duration::from_secs(1) / pace.per_second);
     // What is late is sent at once: the loop does not slow down with those who answer.
     due.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut requests, mut outcome) = (JoinSet::new(), Outcome::default());
@@ -132,7 +147,7 @@ async fn offer(
             let (answer, took) = ended.expect("a request that fails is counted");
             outcome.take(answer, took);
         }
-        if requests.len() >= WAITING
+        if requests.len() >= pace.waiting
             && let Some(ended) = requests.join_next().await
         {
             let (answer, took) = ended.expect("a request that fails is counted");
@@ -175,7 +190,11 @@ impl Sender {
     async fn connect(&self) -> Result<Connection> {
         let stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
-        Ok(BufStream::new(self.tls.connect(ServerName::try_from("127.0.0.1")?, stream).await?))
+        let socket: Box<dyn Socket> = match &self.tls {
+            Some(tls) => Box::new(tls.connect(ServerName::try_from("127.0.0.1")?, stream).await?),
+            None => Box::new(stream),
+        };
+        Ok(BufStream::new(socket))
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
@@ -195,7 +214,9 @@ async fn read(connection: &mut Connection) -> Result<Answer> {
     let length = field("content-length:").context("an answer without its length")?.parse()?;
     let mut body = vec![0; length];
     connection.read_exact(&mut body).await?;
-    Ok(Answer { status, body: String::from_utf8(body)?, keeps: field("connection:") != Some("close") })
+    let keeps = field("connection:") != Some("close");
+    let asks_to_wait = field("retry-after:").is_some();
+    Ok(Answer { status, body: String::from_utf8(body)?, asks_to_wait, keeps })
 }
 
 fn connector(authority: &Authority) -> TlsConnector {

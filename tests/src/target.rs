@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -23,6 +24,8 @@ pub enum Reply {
     Answer(u16, Vec<(String, String)>, String),
     /// No answer until the test lets go.
     Hang,
+    /// This status, after so long.
+    After(Duration, u16),
     /// This status, once the test lets go.
     Late(u16),
     /// The connection is cut without an answer.
@@ -110,6 +113,11 @@ impl FakeTarget {
         lock(&self.inner.received).clone()
     }
 
+    /// Returns the number of requests so far.
+    pub fn count(&self) -> usize {
+        lock(&self.inner.received).len()
+    }
+
     /// Forgets the requests so far.
     pub fn forget(&self) {
         lock(&self.inner.received).clear();
@@ -181,6 +189,10 @@ async fn answer(request: Request<Incoming>, inner: &Inner) -> Result<Response<Fu
     };
     match reply {
         Reply::Answer(code, headers, body) => Ok(response(code, &headers, body)),
+        Reply::After(time, code) => {
+            tokio::time::sleep(time).await;
+            Ok(response(code, &[], "{}".to_owned()))
+        }
         Reply::Hang => inner.late(200).await,
         Reply::Late(code) => inner.late(code).await,
         Reply::Reset => Err(Cut),

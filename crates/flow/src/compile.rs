@@ -82,6 +82,7 @@ fn named(definition: &Definition, names: &dyn Names, identity: Identity) -> Resu
         retry: Some(definition.retry.to_plan()),
         made_from: None,
         literal_secrets: literal::of_runs(definition),
+        backlog_age_ms: definition.backlog_age.map_or(0, millis),
     })
 }
 

@@ -39,6 +39,8 @@ pub struct Definition {
     pub ordering_key: Option<Expression>,
     /// A second message with the same key within a day is a duplicate.
     pub idempotency_key: Option<Expression>,
+    /// How long its oldest message may wait for its first attempt before its intake is refused.
+    pub backlog_age: Option<Duration>,
     /// What happens when an attempt fails; after it, the message is a dead letter.
     pub retry: retry::Policy,
     /// Tables and adapters that its expressions name.

@@ -25,6 +25,7 @@ pub fn plan_json(plan: &plan::FlowPlan) -> String {
         ("target", plan.target.as_ref().map(target)),
         ("orderingKey", text(&plan.ordering_key)),
         ("idempotencyKey", text(&plan.idempotency_key)),
+        ("backlogAgeMs", number(plan.backlog_age_ms)),
         ("retry", plan.retry.as_ref().map(retry)),
     ])
 }

@@ -22,7 +22,7 @@ use crate::output;
 use crate::process::egress::{self, Reach};
 use crate::process::folder::Folder;
 use crate::process::waiting::Doors;
-use crate::process::{self, Frame, Process, database, identity, listener};
+use crate::process::{self, Frame, Process, backlog, database, identity, listener};
 use crate::settings::Given;
 use crate::settings::data_plane::{Flags, Settings};
 
@@ -82,6 +82,7 @@ impl Node {
         options.body_limit = settings.node.body_limit;
         options.poll_answer = settings.node.poll_answer_limit;
         options.lease = settings.node.lease;
+        options.backlog = backlog::limits(&settings.node, process)?;
         options.adapters = process.adapters.0.clone();
         env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
         let data = DataPlane::start(options, Arc::clone(&log), plans, outbound, sealer).await;

@@ -1,6 +1,7 @@
 //! What the processes have in common: the way from their first line to their last, the data folder, listeners and
 //! databases.
 
+pub mod backlog;
 pub mod clock;
 mod confinement;
 pub mod database;

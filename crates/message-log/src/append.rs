@@ -9,6 +9,10 @@ use kanat_model::message::Trigger;
 
 use crate::Lease;
 
+/// Bytes of an unfinished message on disk beside its bodies: its row, its index entries and its
+/// first events, about.
+const ROW_BYTES: usize = 1024;
+
 /// A message to be kept.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
@@ -92,5 +96,16 @@ impl NewMessage {
     /// The bytes that the log has to keep, about.
     pub fn size_bytes(&self) -> usize {
         self.raw_body.len() + self.payload.as_ref().map_or(0, Bytes::len) + self.request.len()
+    }
+
+    /// Returns the bytes that the message counts for in the backlog: what came in, and the room of
+    /// its rows.
+    pub fn stored_bytes(&self) -> u64 {
+        (self.size_bytes() + ROW_BYTES) as u64
+    }
+
+    /// Returns [`Self::stored_bytes`] as a column has it.
+    pub(crate) fn size_column(&self) -> i64 {
+        i64::try_from(self.stored_bytes()).unwrap_or(i64::MAX)
     }
 }

@@ -2,6 +2,7 @@
 //! [`Harness`] makes one test of every promise.
 
 mod append;
+mod backlog;
 mod claim;
 mod dedupe;
 mod events;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use crate::MessageLog;
 
 pub use self::append::*;
+pub use self::backlog::*;
 pub use self::claim::*;
 pub use self::dedupe::*;
 pub use self::events::*;
@@ -77,6 +79,8 @@ macro_rules! message_log_contract {
             holds_a_message_that_its_holder_cannot_run_with_the_reason
             never_gives_one_message_to_two
             does_not_let_a_backlog_hide_other_flows
+            counts_the_backlog_of_each_flow
+            tells_the_age_of_what_waits_for_its_first_attempt
             holds_the_messages_of_a_paused_flow_until_they_are_claimed
             wakes_those_who_wait_for_changes
             works_on_one_message_of_a_key_at_a_time

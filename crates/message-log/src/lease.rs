@@ -97,6 +97,8 @@ pub struct Claimed {
     /// JSON; the same bytes as `raw_body` where that is JSON.
     pub payload: Bytes,
     pub request: Bytes,
+    /// Bytes that it counts for in the backlog.
+    pub stored_bytes: u64,
     pub received_at: Timestamp,
     /// Since when it could be claimed: whoever gives it back unlooked at gives it back with that.
     pub due_at: Timestamp,

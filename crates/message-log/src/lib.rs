@@ -11,6 +11,7 @@
 //! or with one key of repeats, keep theirs.
 
 pub mod append;
+pub mod backlog;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 pub mod error;
@@ -31,6 +32,7 @@ pub mod tried;
 mod walk;
 
 pub use append::{Appended, Dedupe, NewMessage, Place};
+pub use backlog::Backlog;
 pub use error::Error;
 pub use event::{Event, EventPage, EventQuery};
 pub use kanat_model::trace::TraceRecord;

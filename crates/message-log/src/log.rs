@@ -10,8 +10,8 @@ use kanat_model::message::Failure;
 use tokio::sync::watch;
 
 use crate::{
-    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd, Message,
-    MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed,
+    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Filter, FlowEnd,
+    Message, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed, PollStanding, Position, Quotas, Renewed,
     SavedPlan, SeenRecord, Settled, Settlement, StepCheckpoint, Tenant, TraceRecord, Tried, Waiting,
 };
 
@@ -37,6 +37,10 @@ pub trait MessageLog: Quotas + Send + Sync + 'static {
 
     /// The flows that have something for [`Self::claim`] now or at a later instant, in the order of their ids.
     async fn waiting(&self) -> Result<Vec<Waiting>, Error>;
+
+    /// Returns the backlog of every flow that has one, in the order of their ids. Takes time that grows
+    /// with the number of unfinished messages.
+    async fn backlog(&self) -> Result<Vec<Backlog>, Error>;
 
     /// Woken when an event was written or something may have become claimable. What becomes claimable by the passing
     /// of time alone (a due instant, the end of a lease) wakes nobody.

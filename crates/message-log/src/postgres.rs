@@ -5,6 +5,7 @@
 //! `sequence`, how the order of messages with one key does in `keys`, and where messages are kept in `day`.
 
 mod append;
+mod backlog;
 mod begin;
 mod change;
 mod claim;
@@ -74,8 +75,8 @@ use self::way::Way;
 use self::writer::{Connector, Context, Writer};
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter,
-    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
+    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged,
+    Filter, FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
     PollStanding, Position, Quotas, Renewed, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant,
     TraceRecord, Tried, Waiting,
 };
@@ -262,6 +263,10 @@ impl MessageLog for PostgresLog {
             Effect::Claimed(claimed) => Ok(claimed),
             other => Err(unexpected(&other)),
         }
+    }
+
+    async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
+        self.ask(backlog::backlog(&self.workers.current()), outward).await
     }
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {

@@ -1,6 +1,7 @@
 //! The message log in one SQLite file.
 
 mod append;
+mod backlog;
 mod change;
 mod checkpoint;
 mod claim;
@@ -67,8 +68,8 @@ use self::writer::{Room, Writer};
 use crate::lease::Known;
 use crate::tried::Row;
 use crate::{
-    Appended, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged, Filter,
-    FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
+    Appended, Backlog, Claim, Claimed, Content, EnvironmentFilter, Error, EventPage, EventQuery, Exchange, Exchanged,
+    Filter, FlowEnd, KeyUsage, Message, MessageLog, MessagePage, NewMessage, NodeLease, Poll, PollClaim, PollClaimed,
     PollStanding, Position, Quotas, Renewed, SavedPlan, SeenRecord, Settled, Settlement, Stats, StepCheckpoint, Tenant,
     TraceRecord, Tried, Waiting,
 };
@@ -218,6 +219,10 @@ impl MessageLog for SqliteLog {
 
     async fn waiting(&self) -> Result<Vec<Waiting>, Error> {
         claim::waiting(self.tables().await?).await
+    }
+
+    async fn backlog(&self) -> Result<Vec<Backlog>, Error> {
+        backlog::backlog(self.tables().await?).await
     }
 
     fn changed(&self) -> watch::Receiver<u64> {

@@ -67,6 +67,7 @@ pub struct Metrics {
     attempts: Labelled<1>,
     refused: Labelled<1>,
     api_keys_refused: Labelled<1>,
+    backlog_refusals: Labelled<1>,
     api_requests: Family<[(&'static str, String); 2], Counter>,
     registry: Registry,
 }
@@ -101,6 +102,7 @@ impl Metrics {
             attempts: Family::default(),
             refused: Family::default(),
             api_keys_refused: Family::default(),
+            backlog_refusals: Family::default(),
             api_requests: Family::default(),
             registry: Registry::default(),
         };
@@ -116,6 +118,7 @@ impl Metrics {
             (&self.breaker_turns, "to", &["open", "closed"]),
             (&self.connector_waits, "reason", &["turn", "breaker"]),
             (&self.api_keys_refused, "reason", &["wrong", "limited"]),
+            (&self.backlog_refusals, "reason", &["all", "flow", "age"]),
         ];
         for (family, label, values) in lists {
             for value in values {
@@ -152,6 +155,11 @@ impl Metrics {
     /// A key of the management API was refused: it is `wrong`, or too many of its address were, and it is `limited`.
     pub fn api_key_refused(&self, reason: &'static str) {
         self.api_keys_refused.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    /// Intake was refused for the backlog: of `all` flows, of one `flow`, or for the `age` of a flow's.
+    pub fn backlog_refused(&self, reason: &'static str) {
+        self.backlog_refusals.get_or_create(&[("reason", reason)]).inc();
     }
 
     /// A call of the management API was answered. `method` is the gRPC method's path, of those that exist; `status` the
@@ -219,6 +227,8 @@ impl Metrics {
         }
         let help = "Requests to the data plane that were answered with an error, by reason";
         ours.register("ingress_refused", help, self.refused.clone());
+        let help = "Times that intake was refused because the backlog is at its bound, by reason";
+        ours.register("backlog_refusals", help, self.backlog_refusals.clone());
         let help = "Calls of the management API by gRPC method and code";
         ours.register("api_requests", help, self.api_requests.clone());
         registry

@@ -9,9 +9,10 @@ use crate::{bench, soak};
 /// A part: its name, what it does.
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("soak, one round", || soak::run(&[])),
     ("faults, 60 s each", || soak::run(&["--faults", "all", "--seconds", "60"].map(str::to_owned))),
+    ("overload, 60 s each", || soak::run(&["--overload", "all", "--seconds", "60"].map(str::to_owned))),
     ("dist build", bench::build_dist),
     ("instructions of the dist build", || bench::run(&["instructions".to_owned(), "--dist".to_owned()])),
 ];

@@ -24,6 +24,8 @@ usage: cargo xtask <task>
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
   soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with --seed S; print a table of
                      what was acked, lost, given up, sent twice or out of order, and of how long recovery took
+  soak --overload LIST offer ten times what a target takes to a service on each log (all, or sqlite,postgres) for
+                     --seconds N; print what was accepted, refused and delivered, and how fast
   full               everything that takes too long for every change; prints one table
   dist               build the binary for packages: optimised, stripped, without paths of this machine, and looked at
   sbom               write what the binary is made of, as CycloneDX, into target/sbom

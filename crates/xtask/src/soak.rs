@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: the suites of faults, of scale and of split deployments once more, with many
-//! kills and many flows where these have few; and, with `--faults`, the tool that causes faults
-//! under load and prints a table of what became of the messages. Each round has its own seed.
+//! kills and many flows where these have few; with `--faults`, the tool that causes faults under
+//! load and prints a table of what became of the messages; with `--overload`, the tool that offers
+//! ten times what a target takes. Each round has its own seed.
 //! Bounds of time are held to the letter, so the machine should have nothing else to do.
 
 use std::process::Command;
@@ -18,7 +19,7 @@ const KILLS: &str = "30";
 const FLOWS: &str = "10000";
 const ENTRIES: &str = "100000";
 
-/// Seconds of each fault.
+/// Seconds of each fault, and of the load on each log.
 const SECONDS: u64 = 60;
 
 /// What is asked for.
@@ -26,10 +27,11 @@ const SECONDS: u64 = 60;
 enum Task {
     Suites { rounds: u64, seed: u64 },
     Faults { list: String, seconds: u64, seed: u64 },
+    Overload { list: String, seconds: u64 },
 }
 
 /// Runs as many rounds as `--rounds` says, with seeds that begin at `--seed`; or the faults that
-/// `--faults` names, each for `--seconds`.
+/// `--faults` names, or the overload of the logs that `--overload` names, each for `--seconds`.
 pub fn run(options: &[String]) -> Result<()> {
     let task = parse(options)?;
     test::prepare()?;
@@ -39,6 +41,11 @@ pub fn run(options: &[String]) -> Result<()> {
             let mut faults = Command::new(workspace::target_folder().join("debug/faults"));
             faults.args([list, seconds.to_string(), seed.to_string()]);
             command::run(faults)
+        }
+        Task::Overload { list, seconds } => {
+            let mut overload = Command::new(workspace::target_folder().join("debug/overload"));
+            overload.args([list, seconds.to_string()]);
+            command::run(overload)
         }
     }
 }
@@ -58,6 +65,7 @@ fn parse(options: &[String]) -> Result<Task> {
     let mut seconds = None;
     let mut seed = 1;
     let mut faults = None;
+    let mut overload = None;
     for option in options.chunks(2) {
         let [name, value] = option else { bail!("{} needs a value", option.concat()) };
         let number = || value.parse().with_context(|| format!("{name} takes a number, not {value:?}"));
@@ -66,18 +74,27 @@ fn parse(options: &[String]) -> Result<Task> {
             "--seconds" => seconds = Some(number()?),
             "--seed" => seed = number()?,
             "--faults" => faults = Some(value.clone()),
-            _ => bail!("there is no option {name}: soak takes --rounds N or --faults LIST --seconds N, and --seed S"),
+            "--overload" => overload = Some(value.clone()),
+            _ => bail!(
+                "there is no option {name}: soak takes --rounds N, --faults LIST --seconds N or --overload LIST \
+                 --seconds N, and --seed S"
+            ),
         }
     }
-    match faults {
-        None => {
-            ensure!(seconds.is_none(), "--seconds is for --faults");
+    match (faults, overload) {
+        (None, None) => {
+            ensure!(seconds.is_none(), "--seconds is for --faults and --overload");
             Ok(Task::Suites { rounds: rounds.unwrap_or(1), seed })
         }
-        Some(list) => {
+        (Some(list), None) => {
             ensure!(rounds.is_none(), "--rounds is not for --faults, which takes --seconds");
             Ok(Task::Faults { list, seconds: seconds.unwrap_or(SECONDS), seed })
         }
+        (None, Some(list)) => {
+            ensure!(rounds.is_none(), "--rounds is not for --overload, which takes --seconds");
+            Ok(Task::Overload { list, seconds: seconds.unwrap_or(SECONDS) })
+        }
+        (Some(_), Some(_)) => bail!("--faults and --overload are runs of their own"),
     }
 }
 
@@ -105,5 +122,13 @@ mod tests {
         assert_eq!(parsed(&["--faults", "kill,power"]), faults(60, 1));
         assert_eq!(parsed(&["--faults", "kill,power", "--seconds", "9", "--seed", "7"]), faults(9, 7));
         assert_eq!(parsed(&["--faults", "kill,power", "--rounds", "3"]), None);
+    }
+
+    #[test]
+    fn takes_a_list_of_logs_under_overload() {
+        let overload = |seconds| Some(Task::Overload { list: "all".to_owned(), seconds });
+        assert_eq!(parsed(&["--overload", "all"]), overload(60));
+        assert_eq!(parsed(&["--overload", "all", "--seconds", "9"]), overload(9));
+        assert_eq!(parsed(&["--overload", "all", "--faults", "kill"]), None);
     }
 }

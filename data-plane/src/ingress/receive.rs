@@ -12,7 +12,9 @@ use kanat_net::body::BoxError;
 use super::admission::{NoRoom, Room};
 use super::body::{self, Source};
 use super::shares::Holders;
+use crate::backlog::Overload;
 use crate::error::Refusal;
+use crate::pipeline::NotStored;
 use crate::plans::versions;
 use crate::service::Shared;
 
@@ -70,10 +72,22 @@ pub(crate) fn not_ready(error: &versions::Error) -> Refusal {
 /// The message log did not tell of an earlier message.
 pub(crate) fn not_read(error: &kanat_message_log::Error) -> Refusal {
     tracing::warn!(%error, "a repeated call was not answered: the message log cannot be read");
-    not_stored()
+    unavailable()
 }
 
-/// The message log did not take a message. Its pipeline has told the log of the service.
-pub(crate) fn not_stored() -> Refusal {
+/// A message was not taken. Its pipeline has told the log of the service.
+pub(crate) fn not_stored(reason: &NotStored) -> Refusal {
+    match reason {
+        NotStored::Overload(overload) => overloaded(*overload),
+        NotStored::Log(_) => unavailable(),
+    }
+}
+
+/// The backlog is at its bound.
+pub(crate) fn overloaded(overload: Overload) -> Refusal {
+    Refusal::unavailable(overload.to_string(), Duration::from_secs(5))
+}
+
+fn unavailable() -> Refusal {
     Refusal::unavailable("the message cannot be stored for now", Duration::from_secs(5))
 }

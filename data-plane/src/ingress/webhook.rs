@@ -72,6 +72,7 @@ where
         _ => return Err(Refusal::method("POST")),
     }
     receive::bound_headers(&parts.headers)?;
+    shared.pipeline.admits(&flow.flow).map_err(receive::overloaded)?;
     let (body, _room) = receive::read(shared, &flow.flow.id, &parts, incoming).await?;
     let now = Timestamp::now();
     let verified = verify.map(|verify| prove(&flow, verify, &parts, &body, now)).transpose()?;
@@ -92,7 +93,7 @@ where
             kanat_telemetry::metrics().ack.observe(begun.elapsed());
             Ok(answer(&accepted))
         }
-        Err(_) => Err(receive::not_stored()),
+        Err(reason) => Err(receive::not_stored(&reason)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stores what has come in, and hands it to its lane. The answer to the sender waits for the first, not for the second.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use kanat_message_log::{Appended, Dedupe, Error, NewMessage, Place};
@@ -13,6 +14,7 @@ use super::job::{Job, Reply};
 use super::lane::{From, Slot};
 use super::lease::Hold;
 use super::{Outlook, Pipeline, Turn, lane_of, outlook};
+use crate::backlog::Overload;
 use crate::plans::{Flow, Runnable};
 use crate::work::{Work, cost};
 
@@ -47,6 +49,15 @@ pub(crate) enum Begun {
     Duplicate(MessageId),
 }
 
+/// Why a message is not stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotStored {
+    #[error(transparent)]
+    Overload(#[from] Overload),
+    #[error("the message log cannot store it: {0}")]
+    Log(#[from] Error),
+}
+
 /// Why a call is not begun; nothing is stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotBegun {
@@ -54,8 +65,8 @@ pub(crate) enum NotBegun {
     Busy,
     #[error("the flow of this API is paused")]
     Paused,
-    #[error("the message log cannot store it: {0}")]
-    NotStored(Error),
+    #[error(transparent)]
+    NotStored(#[from] NotStored),
 }
 
 /// What a message needs to be run at once.
@@ -68,7 +79,7 @@ impl Pipeline {
     /// Stores a message and, when there is room, runs it. Returns when it is durable; errors when it is not stored.
     ///
     /// When the caller goes away before that, the log gives back what it stored, and a claim finds it.
-    pub async fn accept(self: &Arc<Self>, runnable: Runnable, arrival: Arrival) -> Result<Accepted, Error> {
+    pub async fn accept(self: &Arc<Self>, runnable: Runnable, arrival: Arrival) -> Result<Accepted, NotStored> {
         let (place, taken) = self.place(&runnable, &arrival);
         let id = arrival.id.clone();
         Ok(match self.store(runnable, arrival, place, taken, None).await? {
@@ -88,7 +99,17 @@ impl Pipeline {
             Some(_) if !self.turns.has_room(&runnable.flow.id) => return Err(NotBegun::Busy),
             Some(_) => Place::Awaited(taken.hold.owner().clone()),
         };
-        self.store(runnable, arrival, place, Some(taken), Some(reply)).await.map_err(NotBegun::NotStored)
+        Ok(self.store(runnable, arrival, place, Some(taken), Some(reply)).await?)
+    }
+
+    /// Checks whether the flow takes messages, before anything of one is read.
+    ///
+    /// # Errors
+    /// Intake of the flow is refused for now.
+    pub fn admits(&self, flow: &Flow) -> Result<(), Overload> {
+        // What a paused flow holds does not age.
+        let age = if flow.paused { Some(Duration::MAX) } else { flow.backlog_age() };
+        self.backlog.check(flow.backlog(&self.backlog), age)
     }
 
     pub(super) fn admits_calls(&self, flow: &Flow) -> Result<(), NotBegun> {
@@ -106,16 +127,23 @@ impl Pipeline {
         place: Place,
         taken: Option<Taken>,
         reply: Option<Reply>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<Begun, NotStored> {
         let in_flight = self.begin();
         let (message, work) = stored(&runnable, arrival, place);
+        let entry = self.backlog.enter(runnable.flow.backlog(&self.backlog), work.stored_bytes)?;
         let counts = Arc::clone(&runnable.flow.counts);
         let appended = self.log.append(message).await.inspect_err(|error| {
             metrics().append_failures.inc();
             self.taking.refused(error);
         })?;
         self.taking.took();
-        counts.count(if matches!(appended, Appended::Duplicate(_)) { Outcome::Duplicate } else { Outcome::Accepted });
+        if matches!(appended, Appended::Duplicate(_)) {
+            drop(entry);
+            counts.count(Outcome::Duplicate);
+        } else {
+            entry.keep();
+            counts.count(Outcome::Accepted);
+        }
         match appended {
             Appended::Leased(lease) => {
                 if let Some(Taken { slot, hold }) = taken {
@@ -161,7 +189,7 @@ pub(super) fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (Ne
     let flow = &runnable.flow;
     let plan = flow.plan();
     let max_attempts = plan.retry.as_ref().map_or(1, |retry| retry.count.saturating_add(1));
-    let work = Work {
+    let mut work = Work {
         id: arrival.id.clone(),
         source: arrival.source,
         payload: arrival.payload.clone().unwrap_or_else(|| arrival.raw_body.clone()),
@@ -169,6 +197,7 @@ pub(super) fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (Ne
         trigger: arrival.trigger.clone(),
         steps: Vec::new(),
         received_at: arrival.at,
+        stored_bytes: 0,
         attempts: 0,
         max_attempts,
         traceparent: arrival.traceparent.clone(),
@@ -193,5 +222,6 @@ pub(super) fn stored(runnable: &Runnable, arrival: Arrival, place: Place) -> (Ne
         traceparent: arrival.traceparent,
         place,
     };
+    work.stored_bytes = message.stored_bytes();
     (message, work)
 }

@@ -297,7 +297,8 @@ impl Pipeline {
         };
         let (outcome, trace) = (ending.outcome, vec![record]);
         let attempt = Attempt { number, outcome, output: None, failure: Some(failure), trace, answered: None };
-        let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at));
+        let exit = self.backlog.exit(self.backlog.share(&claimed.flow_id), claimed.stored_bytes);
+        let tally = Some(Tally::of(&claimed.flow_id, claimed.received_at).leaving(exit));
         let settlement = attempt.settlement(claimed.lease);
         self.finish(Ended { settlement, hold: hold.clone(), slot: None, tally, told: None });
     }
@@ -332,6 +333,7 @@ fn work(claimed: Claimed) -> Work {
         trigger: claimed.request,
         steps: claimed.steps,
         received_at: claimed.received_at,
+        stored_bytes: claimed.stored_bytes,
         attempts: claimed.attempts,
         max_attempts: claimed.max_attempts,
         traceparent: claimed.traceparent,

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::lane::Slot;
 use super::lease::Hold;
 use super::tally::Tally;
+use crate::backlog::Backlog;
 use crate::delivery::{Answered, Answering, Attempt};
 use crate::plans::Runnable;
 use crate::work::Work;
@@ -46,8 +47,10 @@ pub(super) struct Ended {
 }
 
 impl Job {
-    pub(super) fn ended(self: Box<Self>, mut attempt: Attempt) -> Ended {
-        let tally = Some(Tally::new(&self.runnable.flow.counts, self.work.received_at));
+    pub(super) fn ended(self: Box<Self>, mut attempt: Attempt, backlog: &Arc<Backlog>) -> Ended {
+        let share = Arc::clone(self.runnable.flow.backlog(backlog));
+        let exit = backlog.exit(share, self.work.stored_bytes);
+        let tally = Some(Tally::new(&self.runnable.flow.counts, self.work.received_at).leaving(exit));
         let told = self.reply.map(|reply| reply.tell).zip(attempt.answered.take());
         Ended { settlement: attempt.settlement(self.lease), hold: self.hold, slot: Some(self.slot), tally, told }
     }

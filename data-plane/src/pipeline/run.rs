@@ -113,7 +113,7 @@ impl Pipeline {
             let kind = attempt.failure.as_ref().map(|failure| failure.kind.as_str());
             tracing::warn!(message.id = %message, flow.id = %flow, error.kind = kind, "a message became a dead letter");
         }
-        Some(job.ended(attempt))
+        Some(job.ended(attempt, &self.backlog))
     }
 
     async fn attempt(&self, job: &mut Job, environment: &Environment) -> Option<Attempt> {

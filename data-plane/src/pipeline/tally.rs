@@ -5,27 +5,38 @@ use std::sync::Arc;
 use kanat_message_log::Outcome;
 use kanat_model::Timestamp;
 use kanat_model::id::FlowId;
-use kanat_model::message::{ErrorKind, Failure};
+use kanat_model::message::{ErrorKind, Failure, Status};
 use kanat_telemetry::metrics;
+
+use crate::backlog::Exit;
 
 /// Where one message is counted.
 pub(super) struct Tally {
     flow: Arc<metrics::Flow>,
     received_at: Timestamp,
+    exit: Option<Exit>,
 }
 
 impl Tally {
     pub fn new(flow: &Arc<metrics::Flow>, received_at: Timestamp) -> Self {
-        Self { flow: Arc::clone(flow), received_at }
+        Self { flow: Arc::clone(flow), received_at, exit: None }
     }
 
     /// For a flow whose plan is not at hand.
     pub fn of(flow_id: &FlowId, received_at: Timestamp) -> Self {
-        Self { flow: metrics().flows.of(flow_id.as_str()), received_at }
+        Self { flow: metrics().flows.of(flow_id.as_str()), received_at, exit: None }
+    }
+
+    /// Takes the message out of the backlog with its end.
+    pub fn leaving(self, exit: Exit) -> Self {
+        Self { exit: Some(exit), ..self }
     }
 
     /// What an attempt came to that ended at an instant.
     pub fn count(&self, outcome: Outcome, failure: Option<&Failure>, at: Timestamp) {
+        if outcome.status().is_some_and(Status::is_final) {
+            self.exit.iter().for_each(Exit::leave);
+        }
         let failed = || failure.map_or(ErrorKind::Configuration, |failure| failure.kind).as_str();
         let (outcome, result) = match outcome {
             Outcome::Delivered => (metrics::Outcome::Delivered, "delivered"),

@@ -1,8 +1,9 @@
 //! A flow as a node holds it: its plan as it came, and little beside. What runs it is made when a message first needs it and
 //! let go when none came for a while, for most of many flows stand still most of the time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use prost::{DecodeError, Message};
 use tokio_util::sync::CancellationToken;
 
 use super::versions;
+use crate::backlog::{Backlog, Share};
 
 /// A deployed version of a flow.
 pub struct Deployed {
@@ -60,6 +62,8 @@ pub struct Flow {
     pub program: Program,
     /// Shared with every other version.
     pub counts: Arc<metrics::Flow>,
+    /// Its part in the backlog, shared with every other version.
+    backlog: OnceLock<Arc<Share>>,
 }
 
 impl Deployed {
@@ -180,12 +184,24 @@ impl Flow {
             version: plan.version,
             paused: plan.paused,
             counts,
+            backlog: OnceLock::new(),
             program: Program::compile(plan)?,
         })
     }
 
     pub fn plan(&self) -> &FlowPlan {
         self.program.plan()
+    }
+
+    /// Returns the flow's part in the backlog of its node.
+    pub(crate) fn backlog(&self, backlog: &Backlog) -> &Arc<Share> {
+        self.backlog.get_or_init(|| backlog.share(&self.id))
+    }
+
+    /// Returns the flow's own bound on the age of its backlog.
+    pub(crate) fn backlog_age(&self) -> Option<Duration> {
+        let millis = self.plan().backlog_age_ms;
+        (millis > 0).then(|| Duration::from_millis(millis))
     }
 }
 

@@ -26,6 +26,7 @@ use super::records::Page;
 use super::repeat::Repeats;
 use super::request::Requests;
 use super::state::{Position, Progress, State};
+use crate::backlog::Backlog;
 use crate::delivery::{ended, retry_after, verdict};
 use crate::observed::{Ended, Observer};
 use crate::pipeline::{Bounds, NotNow, Pass};
@@ -40,6 +41,9 @@ const TRIES: u32 = 6;
 /// The longest wait within a cycle; after a longer one the next cycle begins.
 const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 
+/// Pause of a cycle whose flow takes no messages.
+const OVERLOAD_PAUSE: Duration = Duration::from_secs(5);
+
 /// What a cycle works with.
 pub(super) struct Cycle<'a> {
     pub log: &'a dyn MessageLog,
@@ -47,6 +51,7 @@ pub(super) struct Cycle<'a> {
     pub plans: &'a Plans,
     pub outbound: &'a outbound::Client,
     pub bounds: &'a Bounds,
+    pub backlog: &'a Backlog,
     pub runnable: &'a Runnable,
     /// The flow's source, where it names one.
     pub instance: Option<&'a Instance>,
@@ -77,7 +82,7 @@ pub(super) enum Halt {
         /// The endpoint asks to be left alone until then.
         not_before: Option<Timestamp>,
     },
-    /// Its connector takes no calls until then: the cycle goes on from the page that is not done.
+    /// Its connector takes no calls until then, or its flow no messages: the cycle goes on from the page that is not done.
     Waits { until: Timestamp },
 }
 
@@ -323,6 +328,10 @@ impl Cycle<'_> {
 
     /// The right to one call of the connector. Who waits for it leaves its place to another cycle.
     async fn turn(&self, place: &mut Place<'_>) -> Result<Option<Pass>, Halt> {
+        let flow = &self.runnable.flow;
+        if self.backlog.check(flow.backlog(self.backlog), flow.backlog_age()).is_err() {
+            return Err(Halt::Waits { until: Timestamp::steady().after(OVERLOAD_PAUSE) });
+        }
         let Some(instance) = self.instance else { return Ok(None) };
         let mut turn = pin!(self.bounds.enter(instance));
         let pass = match turn.as_mut().now_or_never() {

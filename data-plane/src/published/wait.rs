@@ -136,7 +136,7 @@ fn not_begun(reason: NotBegun) -> Refusal {
     match reason {
         NotBegun::Busy => overloaded(),
         NotBegun::Paused => Refusal::unavailable(reason.to_string(), Duration::from_secs(5)),
-        NotBegun::NotStored(_) => receive::not_stored(),
+        NotBegun::NotStored(reason) => receive::not_stored(&reason),
     }
 }
 

@@ -1,9 +1,12 @@
 //! The definition as a whole: its keys, and how its parts go together.
 
+use std::time::Duration;
+
 use super::expression::Place;
 use super::spot::{Members, Spot};
 use super::{Checker, mapping, source, steps, target};
 use crate::definition::{Definition, Trigger};
+use crate::duration;
 use crate::fields::InstanceOf;
 use crate::retry;
 use crate::yaml::Node;
@@ -21,11 +24,14 @@ const KEYS: &[&str] = &[
     "mapping",
     "ordering_key",
     "idempotency_key",
+    "backlog_age",
     "on_error",
 ];
 
 /// The longest name of a flow in characters.
 const MAX_NAME_CHARACTERS: usize = 200;
+
+const MIN_BACKLOG_AGE: Duration = Duration::from_secs(1);
 
 const MAX_VERSION: u32 = 1_000_000_000;
 
@@ -54,6 +60,8 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
     let ordering_key = optional(members.get("ordering_key"), |spot| checker.expression(spot, before("ordering_key")));
     let idempotency_key =
         optional(members.get("idempotency_key"), |spot| checker.expression(spot, before("idempotency_key")));
+    let backlog_age =
+        optional(members.get("backlog_age"), |spot| checker.duration(spot, MIN_BACKLOG_AGE, duration::MAX));
     let retry = match members.get("on_error") {
         Some(spot) => on_error(checker, &spot),
         None => Some(retry::Policy::default()),
@@ -75,6 +83,7 @@ pub(super) fn definition(checker: &mut Checker, tree: Node) -> Option<Definition
         mapping: mapping?,
         ordering_key: ordering_key?,
         idempotency_key: idempotency_key?,
+        backlog_age: backlog_age?,
         retry: retry?,
         references: Vec::new(),
         fields: Vec::new(),

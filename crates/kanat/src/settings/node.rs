@@ -14,6 +14,14 @@ pub struct Flags {
     /// Largest body that a webhook may have, in bytes [default: 1048576].
     #[arg(long, env = "KANAT_BODY_LIMIT")]
     pub body_limit: Option<usize>,
+    /// Bytes of unfinished messages at which intake is refused [default: a quarter of the free disk at the start, at least
+    /// 1073741824; with PostgreSQL 8589934592].
+    #[arg(long, env = "KANAT_BACKLOG_BYTES")]
+    pub backlog_bytes: Option<u64>,
+    /// How long the oldest message of a flow may wait for its first attempt before intake of the flow is refused, such as
+    /// 10m [default: without a bound].
+    #[arg(long, env = "KANAT_BACKLOG_AGE")]
+    pub backlog_age: Option<String>,
     /// How long messages of a process that died wait for another, in seconds [default: 30].
     #[arg(long, env = "KANAT_LEASE_SECONDS")]
     pub lease_seconds: Option<u64>,
@@ -26,6 +34,9 @@ pub struct Flags {
 pub struct Settings {
     /// Bytes.
     pub body_limit: usize,
+    /// `None` for the default, which depends on the disk.
+    pub backlog_bytes: Option<u64>,
+    pub backlog_age: Option<Duration>,
     pub lease: Duration,
     /// Bytes.
     pub poll_answer_limit: usize,
@@ -33,13 +44,15 @@ pub struct Settings {
 
 impl Flags {
     pub(super) fn or(mut self, file: Self) -> Self {
-        or!(self, file; body_limit, lease_seconds, poll_answer_limit);
+        or!(self, file; body_limit, backlog_bytes, backlog_age, lease_seconds, poll_answer_limit);
         self
     }
 
     pub(super) fn check(self, problems: &mut Problems) -> Settings {
         Settings {
             body_limit: problems.take("body_limit", value::body_limit(self.body_limit.unwrap_or(1 << 20))),
+            backlog_bytes: problems.take("backlog_bytes", self.backlog_bytes.map(value::backlog_bytes).transpose()),
+            backlog_age: problems.take("backlog_age", self.backlog_age.as_deref().map(value::backlog_age).transpose()),
             lease: problems.take("lease_seconds", value::seconds(self.lease_seconds.unwrap_or(30), 1, 3600)),
             poll_answer_limit: problems
                 .take("poll_answer_limit", value::poll_answer_limit(self.poll_answer_limit.unwrap_or(16 << 20))),
@@ -51,6 +64,8 @@ impl Settings {
     pub(super) fn to_flags(&self) -> Flags {
         Flags {
             body_limit: Some(self.body_limit),
+            backlog_bytes: self.backlog_bytes,
+            backlog_age: self.backlog_age.map(kanat_flow::duration::format),
             lease_seconds: Some(self.lease.as_secs()),
             poll_answer_limit: Some(self.poll_answer_limit),
         }

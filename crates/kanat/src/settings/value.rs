@@ -134,6 +134,20 @@ pub fn body_limit(bytes: usize) -> Result<usize, String> {
     if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(format!("{bytes} bytes are not between 1 and {MOST}")) }
 }
 
+/// Bytes of unfinished messages.
+pub fn backlog_bytes(bytes: u64) -> Result<u64, String> {
+    const LEAST: u64 = 64 << 10;
+    if bytes >= LEAST { Ok(bytes) } else { Err(format!("{bytes} bytes are fewer than {LEAST}")) }
+}
+
+/// How long a message may wait for its first attempt.
+pub fn backlog_age(text: &str) -> Result<Duration, String> {
+    match kanat_flow::duration::parse(text) {
+        Ok(age) if age < Duration::from_secs(1) => Err(format!("{text} is shorter than 1s")),
+        parsed => parsed,
+    }
+}
+
 /// An answer is in memory while its records are stored, for each poll under way.
 pub fn poll_answer_limit(bytes: usize) -> Result<usize, String> {
     const MOST: usize = 256 << 20;

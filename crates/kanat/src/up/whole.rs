@@ -22,7 +22,7 @@ use crate::monitoring::{self, Monitoring};
 use crate::process::folder::Folder;
 use crate::process::page::Page;
 use crate::process::waiting::Doors;
-use crate::process::{Process, database, egress, identity, listener};
+use crate::process::{Process, backlog, database, egress, identity, listener};
 use crate::settings::up::Settings;
 
 /// Plans come over a transport in memory; a node that has none after this long has a reason that the log tells.
@@ -170,6 +170,7 @@ fn node_options(settings: &Settings, folder: &Folder, address: SocketAddr) -> Re
     options.body_limit = settings.node.body_limit;
     options.poll_answer = settings.node.poll_answer_limit;
     options.lease = settings.node.lease;
+    options.backlog = backlog::limits(&settings.node, &settings.process)?;
     options.adapters = settings.process.adapters.0.clone();
     env!("CARGO_PKG_VERSION").clone_into(&mut options.build);
     Ok(options)

@@ -29,19 +29,19 @@ WHERE (
 pub(super) const INSERT: &str = "
 WITH bodies AS (
     INSERT INTO bodies (seq, raw_body, payload, request)
-    SELECT * FROM unnest($1::bigint[], $19::bytea[], $20::bytea[], $21::bytea[])
+    SELECT * FROM unnest($1::bigint[], $20::bytea[], $21::bytea[], $22::bytea[])
 )
 INSERT INTO messages (seq, token, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
     accepted_as, owner, due_at, ordering_key, max_attempts, granted_attempts, received_at, replay_of, batch_id,
-    traceparent)
+    traceparent, size_bytes)
 SELECT v.seq, v.seq, v.id, v.account_id, v.environment_id, v.flow_id, v.flow_name, v.flow_version, v.trigger_kind,
     v.status, v.accepted_as, v.owner, v.due_at, v.ordering_key, v.max_attempts, v.max_attempts, v.received_at,
-    v.replay_of, v.batch_id, v.traceparent
+    v.replay_of, v.batch_id, v.traceparent, v.size_bytes
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
     $9::text[], $10::text[], $11::text[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::text[],
-    $17::text[], $18::text[])
+    $17::text[], $18::text[], $19::bigint[])
     AS v(seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status, accepted_as, owner,
-        due_at, ordering_key, max_attempts, received_at, replay_of, batch_id, traceparent)";
+        due_at, ordering_key, max_attempts, received_at, replay_of, batch_id, traceparent, size_bytes)";
 
 /// A key of which the time is over is taken anew.
 pub(super) const INSERT_KEYS: &str = "
@@ -181,6 +181,7 @@ async fn insert(tx: &mut Transaction<'_>, fresh: &[Fresh<'_>]) -> Result<(), sql
         .bind(each(fresh, |f| optional(f.message.replay_of.as_ref().map(MessageId::as_str))))
         .bind(each(fresh, |f| optional(f.message.batch_id.as_deref())))
         .bind(each(fresh, |f| optional(f.message.traceparent.as_deref())))
+        .bind(each(fresh, |f| f.message.size_column()))
         .bind(each(fresh, |f| f.message.raw_body.as_ref()))
         .bind(each(fresh, |f| f.message.payload.as_deref()))
         .bind(each(fresh, |f| f.message.request.as_ref()))

@@ -92,7 +92,7 @@ SELECT o.owner FROM owners AS o WHERE o.owner IS NOT NULL
 macro_rules! claimed_columns {
     () => {
         "m.seq, m.id, m.account_id, m.environment_id, m.flow_id, m.flow_name, m.flow_version, m.trigger_kind, m.owner,
-    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent"
+    m.token, m.due_at, m.attempts, m.max_attempts, m.ordering_key, m.received_at, m.traceparent, m.size_bytes"
     };
 }
 
@@ -277,6 +277,7 @@ fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
         raw_body: Bytes::new(),
         payload: Bytes::new(),
         request: Bytes::new(),
+        stored_bytes: u64::try_from(row.try_get::<i64, _>("size_bytes")?).unwrap_or(0),
         received_at: Timestamp::from_millis(row.try_get("received_at")?),
         due_at: Timestamp::from_millis(row.try_get("due_at")?),
         attempts: row::whole(row, "attempts")?,

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::Error;
 
-const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING, PROBE];
+const MIGRATIONS: &[&str] = &[FIRST, POLLS, QUOTAS, POLL_ENDS, LOTS, FAILING, PROBE, BACKLOG];
 
 /// `completed_at IS NULL` says that a message is unfinished. Of an unfinished one, `due_at IS NULL` says that it
 /// stands behind another message of its ordering key.
@@ -170,6 +170,15 @@ CREATE TABLE probe (
     only_row BIGINT NOT NULL PRIMARY KEY CHECK (only_row = 1),
     body BLOB NOT NULL
 );
+";
+
+/// The backlog is counted on the index alone. An index holds no more than its columns, so that
+/// `completed_at` is one of them although it is always null there.
+const BACKLOG: &str = "
+ALTER TABLE messages ADD COLUMN size_bytes BIGINT NOT NULL DEFAULT 0;
+DROP INDEX messages_open;
+CREATE INDEX messages_open ON messages (owner, flow_id, due_at, seq, completed_at, size_bytes)
+    WHERE completed_at IS NULL;
 ";
 
 pub(super) const LAST_SEQ: &str = "

@@ -14,9 +14,10 @@ use crate::tried::Row;
 const INSERT_MESSAGE: &str = "
 INSERT INTO messages (seq, id, account_id, environment_id, flow_id, flow_name, flow_version, trigger_kind, status,
     accepted_as, owner, token, due_at, attempts, max_attempts, granted_attempts, error_kind, error_message, error_field,
-    error_expression, received_at, completed_at, replay_of, batch_id, traceparent)
+    error_expression, received_at, completed_at, replay_of, batch_id, traceparent,
+    size_bytes)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '', ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-    ?23)";
+    ?23, ?24)";
 
 /// Two events of each message: that it came in, and what its attempt came to.
 pub(super) fn append(tx: &mut Transaction<'_, '_>, rows: &[Row]) -> rusqlite::Result<Effect> {
@@ -109,6 +110,7 @@ impl<'r> First<'r> {
             message.replay_of.as_ref().map(MessageId::as_str),
             message.batch_id,
             message.traceparent,
+            message.size_column(),
         ];
         tx.execute(INSERT_MESSAGE, values)?;
         insert_body(tx, seq, message)?;

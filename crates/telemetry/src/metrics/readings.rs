@@ -55,6 +55,9 @@ pub struct Node {
     pub memory_bytes: usize,
     /// Lanes, one a target.
     pub lanes: usize,
+    /// Bytes of all unfinished messages of the log, about, and their bound.
+    pub backlog_bytes: u64,
+    pub backlog_limit_bytes: u64,
     /// Connectors whose breaker is open: their messages wait.
     pub breakers_open: usize,
     /// Messages that are due in flows of which the node cannot run some versions with the plans that it has.
@@ -138,6 +141,12 @@ impl Node {
             "messages_waiting_for_plans",
             "Messages that are due in flows of which this node cannot run some versions with the plans that it has.",
             self.waiting_for_plans,
+        )?;
+        writer.gauge("backlog_bytes", "Bytes of all unfinished messages of the log, about.", self.backlog_bytes)?;
+        writer.gauge(
+            "backlog_limit_bytes",
+            "Bytes of unfinished messages at which all intake is refused.",
+            self.backlog_limit_bytes,
         )?;
         writer.gauge("lanes", "Targets that messages were sent to.", self.lanes as u64)?;
         let environments =

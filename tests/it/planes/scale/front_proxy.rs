@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use kanat_proto::v1::flow_service_client::FlowServiceClient;
 use kanat_proto::v1::{GetFlowRequest, ListFlowsRequest};
 use kanat_tests::authority::Authority;
-use kanat_tests::load::Load;
+use kanat_tests::load::{Load, Pace};
 use kanat_tests::nginx::{Nginx, Upstreams};
 use kanat_tests::rest::text;
 use kanat_tests::split::{Split, TestProcess};
@@ -128,7 +128,7 @@ async fn nginx_leads_each_path_to_the_plane_that_answers_it() {
 async fn a_rolling_restart_under_500_requests_a_second_refuses_none_behind_nginx() {
     let mut deployment = Deployment::start().await;
     let Deployment { nginx, authority, path, .. } = &deployment;
-    let load = Load::start(&nginx.base, path, authority, RATE);
+    let load = Load::start(&nginx.base, path, Some(authority), Pace { per_second: RATE, waiting: 1_000 });
     for node in &mut deployment.nodes {
         more_are_answered(&load).await;
         assert_eq!(node.terminate().await, Some(0), "{}", node.log());

@@ -11,8 +11,8 @@ use super::Place;
 use crate::contract::Harness;
 use crate::postgres::day::{self, Day};
 use crate::postgres::{
-    append, change, claim, events, keys, lease, list, list_environment, person, plan, poll, quota, read, retain, step,
-    tried, witness,
+    append, backlog, change, claim, events, keys, lease, list, list_environment, person, plan, poll, quota, read,
+    retain, step, tried, witness,
 };
 use crate::{Cursor, EnvironmentFilter, EventQuery, Filter, Position, Tenant};
 
@@ -84,6 +84,7 @@ async fn no_statement_reads_a_whole_table() {
         claim::CANDIDATES,
         claim::DEAD_OWNERS,
         claim::STEPS,
+        backlog::BACKLOG,
         claim::WAITING,
         events::NEXT,
         keys::LOCK,

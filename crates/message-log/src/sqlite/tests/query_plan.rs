@@ -7,7 +7,8 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use super::File;
 use crate::contract::Harness;
 use crate::sqlite::{
-    append, change, claim, events, list, list_environment, person, plan, poll, quota, read, retain, schema, step,
+    append, backlog, change, claim, events, list, list_environment, person, plan, poll, quota, read, retain, schema,
+    step,
 };
 use crate::{EnvironmentFilter, EventQuery, Filter, Tenant};
 
@@ -78,6 +79,7 @@ async fn no_statement_reads_a_whole_table() {
         change::CHANGE,
         change::RECORD,
         claim::AWAITED,
+        backlog::BACKLOG,
         claim::WAITING,
         claim::DEAD_OWNERS,
         claim::CANDIDATES,

@@ -1,0 +1,49 @@
+//! Counting the backlog, on the index of unfinished messages.
+
+use kanat_model::Timestamp;
+use kanat_model::id::FlowId;
+use sqlx::{Row, SqlitePool};
+
+use crate::{Backlog, Error, Waiting};
+
+/// Hops from owner to owner by the index. The age looks at the first messages that an owner has of a
+/// flow: when all of these wait for another attempt, the flow has none.
+pub(super) const BACKLOG: &str = "
+WITH RECURSIVE
+owners(owner) AS (
+    SELECT (SELECT m.owner FROM messages AS m INDEXED BY messages_open
+            WHERE m.completed_at IS NULL ORDER BY m.owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT m.owner FROM messages AS m INDEXED BY messages_open
+            WHERE m.completed_at IS NULL AND m.owner > o.owner ORDER BY m.owner LIMIT 1)
+    FROM owners AS o WHERE o.owner IS NOT NULL
+),
+flows(flow_id, messages, bytes) AS (
+    SELECT m.flow_id, count(*), sum(m.size_bytes) FROM messages AS m INDEXED BY messages_open
+    WHERE m.completed_at IS NULL GROUP BY m.flow_id
+)
+SELECT flows.flow_id, flows.messages, flows.bytes, (
+    SELECT min(lots.oldest) FROM (
+        SELECT (
+            SELECT min(first.due_at) FROM (
+                SELECT m.due_at, m.status, m.attempts FROM messages AS m INDEXED BY messages_open
+                WHERE m.completed_at IS NULL AND m.owner = o.owner AND m.flow_id = flows.flow_id
+                    AND m.due_at BETWEEN 0 AND ?1 ORDER BY m.due_at, m.seq LIMIT ?2) AS first
+            WHERE first.attempts = 0 AND first.status IN ('received', 'processing')) AS oldest
+        FROM owners AS o WHERE o.owner IS NOT NULL) AS lots) AS oldest
+FROM flows ORDER BY flows.flow_id";
+
+pub(super) async fn backlog(reader: &SqlitePool) -> Result<Vec<Backlog>, Error> {
+    let limit = i64::try_from(Waiting::COUNT_LIMIT).unwrap_or(i64::MAX);
+    let now = Timestamp::steady().as_millis();
+    let rows = sqlx::query(BACKLOG).bind(now).bind(limit).fetch_all(reader).await?;
+    let backlog = rows.iter().map(|row| {
+        Ok(Backlog {
+            flow_id: FlowId::new(row.try_get::<String, _>("flow_id")?),
+            messages: u64::try_from(row.try_get::<i64, _>("messages")?).unwrap_or(0),
+            bytes: u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0),
+            oldest: row.try_get::<Option<i64>, _>("oldest")?.map(Timestamp::from_millis),
+        })
+    });
+    backlog.collect()
+}
