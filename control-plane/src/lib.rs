@@ -11,6 +11,8 @@ pub mod bootstrap;
 mod control_plane;
 mod cors;
 mod deadline;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod grpc;
 mod idempotency;
 mod jobs;

@@ -7,7 +7,7 @@ pub(crate) mod payload;
 pub(crate) mod receive;
 mod refused;
 mod shares;
-mod verify;
+pub(crate) mod verify;
 pub(crate) mod webhook;
 
 pub(crate) use admission::{Admission, Room};

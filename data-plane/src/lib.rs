@@ -7,6 +7,8 @@
 mod backlog;
 mod delivery;
 mod error;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod ingress;
 mod limit;
 mod monitor;

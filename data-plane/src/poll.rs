@@ -46,6 +46,9 @@ use records::REMEMBERED;
 use request::Requests;
 use state::{Progress, State};
 
+#[cfg(feature = "fuzz")]
+pub(crate) use self::{find::found, link::next as link_next};
+
 /// One that could not run, or was another's, is looked at again after so long at least.
 const LOOK: Duration = Duration::from_millis(200);
 

@@ -1,6 +1,6 @@
 //! Use-cases of lookup tables. One request that modifies a table is one step of its version, and one push to the nodes.
 
-mod csv;
+pub(crate) mod csv;
 mod entries;
 mod publish;
 

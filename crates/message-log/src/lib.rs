@@ -16,6 +16,8 @@ pub mod backlog;
 pub mod contract;
 pub mod error;
 pub mod event;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod key;
 pub mod lease;
 pub mod list;

@@ -9,6 +9,8 @@ mod end;
 mod events;
 mod failure;
 mod files;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod inbox;
 mod intake;
 mod journal;

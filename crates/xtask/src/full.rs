@@ -4,15 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use crate::{bench, soak};
+use crate::{bench, fuzz, soak};
 
 /// A part: its name, what it does.
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("soak, one round", || soak::run(&[])),
     ("faults, 60 s each", || soak::run(&["--faults", "all", "--seconds", "60"].map(str::to_owned))),
     ("overload, 60 s each", || soak::run(&["--overload", "all", "--seconds", "60"].map(str::to_owned))),
+    ("fuzz targets, 60 s each", || fuzz::run(&[])),
     ("dist build", bench::build_dist),
     ("instructions of the dist build", || bench::run(&["instructions".to_owned(), "--dist".to_owned()])),
 ];

@@ -6,6 +6,7 @@ mod command;
 mod deny;
 mod dist;
 mod full;
+mod fuzz;
 mod lint;
 mod sbom;
 mod soak;
@@ -26,6 +27,8 @@ usage: cargo xtask <task>
                      what was acked, lost, given up, sent twice or out of order, and of how long recovery took
   soak --overload LIST offer ten times what a target takes to a service on each log (all, or sqlite,postgres) for
                      --seconds N; print what was accepted, refused and delivered, and how fast
+  fuzz [OPTION...]   run every fuzz target under libFuzzer for --seconds N each (--target NAME: this one), and print what was
+                     executed and covered
   full               everything that takes too long for every change; prints one table
   dist               build the binary for packages: optimised, stripped, without paths of this machine, and looked at
   sbom               write what the binary is made of, as CycloneDX, into target/sbom
@@ -38,6 +41,9 @@ usage: cargo xtask <task>
 ";
 
 fn main() -> ExitCode {
+    if let Some(code) = fuzz::compile() {
+        return code;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (task, rest) = match arguments.split_first() {
         Some((task, rest)) => (task.as_str(), rest),
@@ -51,6 +57,7 @@ fn main() -> ExitCode {
         "full" => full::run(rest),
         "dist" => dist::run(rest),
         "sbom" => sbom::run(rest),
+        "fuzz" => fuzz::run(rest),
         "catalog" => catalog::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {

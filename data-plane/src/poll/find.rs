@@ -1,7 +1,7 @@
 //! Finds in an answer, while it comes, what a poll wants of it: its records one by one, and the value that leads on. Holds
 //! no more than one record, or one of the values beside them, however long the answer is.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use kanat_mapping::json::{self, PieceScan};
 
 use super::page;
@@ -211,8 +211,9 @@ impl Finder {
             Place::AfterRecord => "`,` or `]`",
             Place::End => "the end",
         };
-        let found = String::from_utf8_lossy(self.buffer.chunk()).chars().next().unwrap_or_default();
-        self.no_json(0, 1, &format!("found `{}`, expected {expected}", found.escape_debug()))
+        // The rest of a longer character may not have come yet.
+        let found = self.buffer.first().copied().unwrap_or_default().escape_ascii();
+        self.no_json(0, 1, &format!("found `{found}`, expected {expected}"))
     }
 
     /// `line` and `column` from where it stands.
@@ -220,6 +221,28 @@ impl Finder {
         let column = if lines == 0 { self.column + column - 1 } else { column };
         format!("the answer is no JSON: line {}, column {column}: {message}", self.line + lines)
     }
+}
+
+/// Returns the records of an answer that comes in pieces of `size` bytes, and the value that leads on.
+///
+/// # Errors
+/// The answer is no JSON, or has no list of records.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn found(
+    body: &[u8],
+    records: &str,
+    value: &str,
+    size: usize,
+) -> Result<(Vec<Bytes>, Option<String>), String> {
+    let mut finder = Finder::new(records, value);
+    let mut taken = Vec::new();
+    for piece in body.chunks(size) {
+        finder.push(piece);
+        while let Some(record) = finder.next()? {
+            taken.push(record);
+        }
+    }
+    Ok((taken, finder.end()?))
 }
 
 #[cfg(test)]

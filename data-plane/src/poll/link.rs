@@ -6,7 +6,7 @@ use url::Url;
 
 /// The first target with the relation `next`, seen from `base`; `None` when there is none. Errors when it is no URL that can
 /// be asked for.
-pub(super) fn next(headers: &HeaderMap, base: &Url) -> Result<Option<Url>, String> {
+pub(crate) fn next(headers: &HeaderMap, base: &Url) -> Result<Option<Url>, String> {
     let values = headers.get_all(LINK).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
     let Some(target) = values.flat_map(links).find(|link| link.is_next(base)).map(|link| link.target) else {
         return Ok(None);

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, params};
 
 use self::lot::Lot;
+#[cfg(feature = "fuzz")]
+pub(super) use self::lot::rewritten;
 use self::pause::Pause;
 pub(super) use self::recover::beside;
 use self::room::Room;

@@ -168,7 +168,12 @@ pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
         Err(error) => return Err(error),
     };
-    let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES as usize) else { return Ok(Left::Nothing) };
+    Ok(parse(&bytes, salt, folded))
+}
+
+/// Reads what the bytes of a file say, as [`read`] does.
+pub(super) fn parse(bytes: &[u8], salt: i64, folded: i64) -> Left {
+    let Some((header, rest)) = bytes.split_at_checked(HEADER_BYTES as usize) else { return Left::Nothing };
     let of_file = header[8..16].try_into().map(i64::from_le_bytes).unwrap_or_default();
     let is_known = header.starts_with(MAGIC);
     let is_header_whole = is_known && of_file == salt;
@@ -177,7 +182,7 @@ pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
     let behind = behind(after, salt, last);
     let has_news = !behind.is_empty() || records.last().is_some_and(|(last, _)| *last > folded);
     let is_blank = header.iter().all(|byte| *byte == 0);
-    Ok(if is_header_whole || has_news && !is_of_another_version(header) {
+    if is_header_whole || has_news && !is_of_another_version(header) {
         Left::Own(Own { records, behind, is_header_whole })
     } else if is_known {
         Left::Other { is_empty: self::records(rest, of_file).0.is_empty() }
@@ -188,7 +193,22 @@ pub(super) fn read(path: &Path, salt: i64, folded: i64) -> io::Result<Left> {
         Left::Nothing
     } else {
         Left::Damaged
-    })
+    }
+}
+
+/// Returns the bytes of a journal that has these records, from number 1 on.
+#[cfg(feature = "fuzz")]
+pub(super) fn bytes(salt: i64, records: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES as usize];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..16].copy_from_slice(&salt.to_le_bytes());
+    for (number, says) in (1_i64..).zip(records) {
+        bytes.extend_from_slice(&number.to_le_bytes());
+        bytes.extend_from_slice(&u32::try_from(says.len()).unwrap_or(u32::MAX).to_le_bytes());
+        bytes.extend_from_slice(&sum(salt, number, says).to_le_bytes());
+        bytes.extend_from_slice(says);
+    }
+    bytes
 }
 
 /// Returns how many bytes the first record would have, were it one; 0 where there are fewer.

@@ -20,7 +20,7 @@ const LADDER: [&[&str]; 5] = [
     ],
     &["kanat-flow", "kanat-engine", "kanat-store", "kanat-message-log", "kanat-gateway"],
     &["kanat-control-plane", "kanat-data-plane"],
-    &["kanat", "kanat-tests", "kanat-bench", "xtask"],
+    &["kanat", "kanat-tests", "kanat-bench", "kanat-fuzz", "xtask"],
 ];
 const PLANES: [&str; 2] = ["kanat-control-plane", "kanat-data-plane"];
 /// The data plane runs compiled plans: it knows neither definitions nor the configuration's tables.

@@ -32,12 +32,13 @@ pub fn check(files: &[SourceFile], findings: &mut Findings) {
 }
 
 /// `{ workspace = true }` and nothing beside it: a feature added by one member rebuilds the crate for all. What is for tests
-/// alone must not be in what users run, and is worth that.
+/// alone must not be in what users run, and is worth that. What a feature of the member brings in may be optional.
 fn from_the_workspace(section: &str, dependency: &toml::Value) -> bool {
     let Some(table) = dependency.as_table() else { return false };
     let for_tests = |features: &toml::Value| features.as_array().is_some_and(|all| all == &["test-util".into()]);
     table.iter().all(|(key, value)| match key.as_str() {
         "workspace" => value.as_bool() == Some(true),
+        "optional" => section == "dependencies" && value.as_bool() == Some(true),
         "features" => section == "dev-dependencies" && for_tests(value),
         _ => false,
     }) && table.contains_key("workspace")

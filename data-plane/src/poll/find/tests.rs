@@ -5,17 +5,10 @@ use super::*;
 const BODY: &str = "\n{ \"skip\": {\"items\": [0]}, \"data\" : {\"items\": [{\"id\": 1.10}, [2] , \"x]\",null\n], \"total\": 7, \"next\": \
     \"a\\\"b\"}, \"end\": \"\" } ";
 
-/// What is found in an answer that comes in pieces of this size.
+/// Returns what is found in an answer that comes in pieces of this size.
 fn found(body: &str, records: &str, value: &str, size: usize) -> Result<(Vec<String>, Option<String>), String> {
-    let mut finder = Finder::new(records, value);
-    let mut taken = Vec::new();
-    for piece in body.as_bytes().chunks(size) {
-        finder.push(piece);
-        while let Some(record) = finder.next()? {
-            taken.push(String::from_utf8(record.to_vec()).unwrap());
-        }
-    }
-    Ok((taken, finder.end()?))
+    let (taken, next) = super::found(body.as_bytes(), records, value, size)?;
+    Ok((taken.into_iter().map(|record| String::from_utf8(record.to_vec()).unwrap()).collect(), next))
 }
 
 #[test]
@@ -48,6 +41,11 @@ fn what_is_not_there_or_no_json_is_told() {
         ("[1,2", "", "the answer is no JSON: line 1, column 4: found the end, and the answer goes on"),
         ("<html>", "a", "the answer is no JSON: line 1, column 1: found `<`, expected a value"),
         ("", "a", "the answer is no JSON: line 1, column 1: found the end, and the answer goes on"),
+        (
+            "{\u{feff}\"a\": []}",
+            "a",
+            "the answer is no JSON: line 1, column 2: found `\\xef`, expected a key in double quotes",
+        ),
     ] {
         for size in [1, 4, 100] {
             assert_eq!(found(body, path, "", size).unwrap_err(), told, "{body} by {size}");

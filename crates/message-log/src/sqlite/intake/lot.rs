@@ -129,6 +129,16 @@ pub(super) fn read(text: Vec<u8>) -> Result<Said, Error> {
     Ok(said)
 }
 
+/// Returns what a record says, written again; `None` where it cannot be read.
+#[cfg(feature = "fuzz")]
+pub(in crate::sqlite) fn rewritten(text: Vec<u8>) -> Option<Vec<u8>> {
+    let said = read(text).ok()?;
+    let mut lot = Lot::new();
+    said.arrivals.iter().for_each(|(seq, message)| lot.arrival(*seq, message));
+    said.ends.iter().for_each(|(event, change)| lot.end(*event, change));
+    Some(lot.record()[FRAME_BYTES..].to_vec())
+}
+
 /// What was not read yet. Every step gives `None` where it does not find what it looks for.
 struct Rest(Bytes);
 
