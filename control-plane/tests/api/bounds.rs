@@ -1,12 +1,8 @@
 //! What one caller, and a caller whose request is not sound, may ask of the service.
 
 use bytes::Bytes;
-<<<<<<< HEAD
-use http::Request;
-use http_body::Body;
-=======
 use http::{Request, Version};
->>>>>>> 5975988 (Speak HTTP/2 where the tests of the API call byte by byte)
+use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use kanat_proto::v1::message_service_client::MessageServiceClient;
 use kanat_proto::v1::{CreateApiKeyRequest, ListLookupTablesRequest, StreamMessagesRequest};
