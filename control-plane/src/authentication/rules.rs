@@ -24,7 +24,7 @@ const ADMIN_METHODS: &[&str] =
     &["/kanat.v1.EnvironmentService/CreateEnvironment", "/kanat.v1.EnvironmentService/UpdateEnvironment"];
 
 /// Names of methods that change nothing begin so.
-const READING: &[&str] = &["Get", "List", "Stream", "Validate", "Test", "Export", "Preview", "Search"];
+const READING: &[&str] = &["Get", "List", "Stream", "Diff", "Validate", "Test", "Export", "Preview", "Search"];
 
 /// A test of a connection calls out with the instance's credentials, which is more than reading.
 const WRITING: &[&str] = &["/kanat.v1.ConnectorService/TestConnectorInstance"];

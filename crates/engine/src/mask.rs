@@ -13,10 +13,10 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Returns a mask of these secrets. Empty ones are passed over.
+    /// Returns a mask of these secrets. Empty ones, and the mask itself, are passed over.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s String>) -> Self {
         let mut needles = Vec::new();
-        for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
+        for secret in secrets.into_iter().filter(|secret| !secret.is_empty() && *secret != MASK) {
             needles.push(secret.clone());
             needles.push(utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string());
             needles.push(form_urlencoded::byte_serialize(secret.as_bytes()).collect());

@@ -252,7 +252,6 @@ mod tests {
             Poll { headers: vec![header], ..poll("https://other.example/orders") },
             Poll { params: vec![param], ..poll("https://other.example/orders") },
             poll("https://other.example/orders?key={{ instance.token }}"),
-            poll("{{ instance.base_url }}.other.example/orders?key={{ instance.token }}"),
         ] {
             let instance = Instance::new("ci_1", "shop", "http", CONFIG).unwrap();
             let state = State::default();

@@ -80,8 +80,8 @@ async fn a_deploy_refuses_a_secret_that_a_draft_could_not_know_of() {
     let id = app.api.flow(&flow("early", PLAIN, "mapping: {a: instance.token}\n")).await;
     shop(&app.api, &target).await;
     let path = format!("/api/v1/flows/{id}");
-    for call in ["deploy", "test"] {
-        let refused = app.api.post(&format!("{path}/{call}"), &json!({"sampleData": {}})).await;
+    for (call, body) in [("deploy", json!({})), ("test", json!({"sampleData": {}}))] {
+        let refused = app.api.post(&format!("{path}/{call}"), &body).await;
         assert_eq!(refused.expect_error(400, "INVALID_ARGUMENT")[0]["field"], "mapping.a", "{call}");
     }
     let warnings = app.api.get(&path).await.expect(200)["warnings"].clone();
