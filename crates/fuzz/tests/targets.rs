@@ -19,7 +19,7 @@ fn every_target_has_seeds_and_every_folder_of_seeds_a_target() {
 
 /// Runs a target; an input that it fails at is told as an escaped text.
 fn run(name: &str) {
-    let target = Target::find(name).unwrap();
+    let target = Target::find(name).expect("the target is in the list");
     let seeds = target.seeds();
     for input in seeds.iter().cloned().chain(Mutations::of(&seeds).take(MUTATIONS)) {
         let result = std::panic::catch_unwind(|| (target.run)(&input));

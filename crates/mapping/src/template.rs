@@ -38,7 +38,7 @@ pub(crate) struct Parts {
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
     Literal(String),
-    Expression(Compiled),
+    Expression(Box<Compiled>),
 }
 
 impl Template {
@@ -58,7 +58,7 @@ impl Template {
                     let own = std::mem::take(&mut parser.references);
                     references.extend(&own);
                     let text = text[braces + 2..end - 2].trim().to_owned();
-                    parts.push(Part::Expression(Compiled { text, node, references: own }));
+                    parts.push(Part::Expression(Box::new(Compiled { text, node, references: own })));
                     position = end;
                 }
                 Err(error) => {

@@ -23,15 +23,15 @@ async fn running(pool: &Pool) -> Session {
 
 /// A line of what the kernel tells of a process.
 fn status(process: u32, name: &str) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process has a status");
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_default().trim().to_owned()
 }
 
 /// Returns what a process that confined itself tells: whether it did, its attempts, its memory.
 fn attempts() -> Vec<String> {
-    let output = Command::new(WORKER).arg("attempts").env_clear().output().unwrap();
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    let output = Command::new(WORKER).arg("attempts").env_clear().output().expect("the worker starts");
+    String::from_utf8(output.stdout).expect("it tells text").lines().map(str::to_owned).collect()
 }
 
 #[test]

@@ -259,6 +259,7 @@ async fn no_secret_shows_in_files_logs_answers_metrics_traces_or_plans() {
         ("KANAT_JOIN_TOKEN", JOIN_TOKEN),
         ("HTTP_PROXY", PROXY),
         ("HTTPS_PROXY", PROXY),
+        ("NO_PROXY", "127.0.0.1"),
     ])
     .await;
     let mut canaries = Canaries::default();

@@ -27,7 +27,7 @@ pub struct Follow {
 /// What a stream brings.
 #[derive(Debug)]
 pub enum Followed {
-    Event(Event),
+    Event(Box<Event>),
     /// The reader lags: the stream ends, and another one goes on after this event.
     Lagged {
         resume_from: i64,
@@ -94,7 +94,7 @@ impl Following {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.lag.sent(&event);
-                return Ok(Some(Followed::Event(event)));
+                return Ok(Some(Followed::Event(Box::new(event))));
             }
             if self.ended {
                 return Ok(None);
