@@ -38,6 +38,8 @@ struct Shared {
 struct Counted {
     addresses: HashMap<IpAddr, Recent>,
     warned_at: Option<Instant>,
+    /// The stretch in which those that count no more were last forgotten.
+    swept_in: Option<u64>,
 }
 
 /// Wrong keys of one address by the stretches in which they came.
@@ -78,7 +80,11 @@ impl WrongKeys {
         let stretch = self.stretch();
         let mut counted = self.counted();
         if !counted.addresses.contains_key(&address) && counted.addresses.len() >= MAX_ADDRESSES {
-            counted.addresses.retain(|_, recent| recent.at(stretch) > 0);
+            // Once a stretch: it looks at all of them.
+            if counted.swept_in != Some(stretch) {
+                counted.swept_in = Some(stretch);
+                counted.addresses.retain(|_, recent| recent.at(stretch) > 0);
+            }
             if counted.addresses.len() >= MAX_ADDRESSES {
                 return None;
             }

@@ -31,7 +31,7 @@ async fn secrets_are_written_and_never_read() {
     let config = shown.config.unwrap().text;
     assert_eq!(config, r#"{"base_url":"http://127.0.0.1:9","auth":"bearer","token":"********"}"#);
     // What was shown may be sent back, and changes nothing but what differs.
-    let sent_back = config.replace(":9", ":10");
+    let sent_back = config.replace(":9", ":9/v2");
     let updated = update(&plane, &id, &sent_back).await.unwrap();
     assert_eq!(updated.config.unwrap().text, sent_back);
     assert_ne!(updated.etag, shown.etag);

@@ -1,5 +1,7 @@
 //! Secrets that are written out in a definition: where they stand, and the definition without them.
 
+use std::ops::Range;
+
 use kanat_catalog::MASK;
 use kanat_catalog::redact::is_secret_header;
 use kanat_mapping::Expression;
@@ -45,10 +47,9 @@ pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
     let mut last = None;
     for found in &found {
         let Some(written) = found.written().filter(|written| last.as_ref() != Some(written)) else { continue };
-        if let Some(text) = masked.get(written.clone()) {
-            // A block ends with its line.
-            let end = if text.ends_with('\n') { "\n" } else { "" };
-            masked.replace_range(written.clone(), &format!("{}{end}", serde_json::Value::from(found.masked.as_str())));
+        if masked.get(written.clone()).is_some() {
+            let end = end_of_scalar(yaml, &written);
+            masked.replace_range(written.start..end, &serde_json::Value::from(found.masked.as_str()).to_string());
         }
         last = Some(written);
     }
@@ -57,6 +58,31 @@ pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
         masked = masked.replace(secret.as_str(), MASK);
     }
     Some(masked)
+}
+
+/// Returns where a scalar ends. That of a block is found by its indentation: the parser's span of it
+/// may go on into what follows.
+fn end_of_scalar(yaml: &str, written: &Range<usize>) -> usize {
+    if !yaml[written.start..].starts_with(['|', '>']) {
+        return written.end;
+    }
+    let line = yaml[..written.start].rfind('\n').map_or(0, |at| at + 1);
+    let is_before_key = |c: &char| matches!(c, ' ' | '-');
+    let indentation = yaml[line..].chars().take_while(is_before_key).count();
+    let mut end = written.start;
+    let mut at = written.start;
+    for (index, text) in yaml[written.start..].split_inclusive('\n').enumerate() {
+        let own = text.len() - text.trim_start_matches(' ').len();
+        let is_blank = text.trim().is_empty();
+        if index > 0 && !is_blank && own <= indentation {
+            break;
+        }
+        if !is_blank {
+            end = at + text.trim_end_matches(['\n', '\r']).len();
+        }
+        at += text.len();
+    }
+    end
 }
 
 /// Returns what may be shown of a text of the definition, by the keys that lead to it.

@@ -23,7 +23,7 @@ pub const COMMAND: &str = "adapter-worker";
 pub(crate) const PROBE: &str = "probe";
 
 /// Serves standard input and output until they end. The arguments are those of `arguments`, and then
-/// maybe [`PROBE`].
+/// maybe `probe`.
 pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let numbers: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();

@@ -60,7 +60,9 @@ impl Canaries {
 
     /// Names those that stand in `place`, as they are, in base64 or in hexadecimal digits.
     fn found(&self, place: &str, bytes: &[u8]) -> Vec<String> {
-        let is_in = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        // The search of texts is far quicker than one by windows of bytes.
+        let all = String::from_utf8_lossy(bytes);
+        let is_in = |text: &str| all.contains(text);
         // What stands before it in a longer text moves the digits of base64.
         let in_base64 = |text: &str| {
             (0..3).any(|skip| {
