@@ -48,8 +48,8 @@ pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
     for found in &found {
         let Some(written) = found.written().filter(|written| last.as_ref() != Some(written)) else { continue };
         if masked.get(written.clone()).is_some() {
-            let end = end_of_scalar(yaml, &written);
-            masked.replace_range(written.start..end, &serde_json::Value::from(found.masked.as_str()).to_string());
+            let shown = serde_json::Value::from(found.masked.as_str()).to_string();
+            masked.replace_range(whole_scalar(yaml, &written), &shown);
         }
         last = Some(written);
     }
@@ -60,29 +60,18 @@ pub fn without_secrets(yaml: &str, definition: &Definition) -> Option<String> {
     Some(masked)
 }
 
-/// Returns where a scalar ends. That of a block is found by its indentation: the parser's span of it
-/// may go on into what follows.
-fn end_of_scalar(yaml: &str, written: &Range<usize>) -> usize {
-    if !yaml[written.start..].starts_with(['|', '>']) {
-        return written.end;
+/// Returns where a scalar stands with all that is its own: a block with its indicator, and without
+/// the indentation of the line behind it, which the parser counts to it.
+fn whole_scalar(yaml: &str, written: &Range<usize>) -> Range<usize> {
+    let before = yaml[..written.start].trim_end();
+    let indicator = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let is_indicator = before[indicator..]
+        .strip_prefix(['|', '>'])
+        .is_some_and(|rest| rest.chars().all(|c| matches!(c, '+' | '-' | '0'..='9')));
+    if !is_indicator || !yaml[before.len()..written.start].contains('\n') {
+        return written.clone();
     }
-    let line = yaml[..written.start].rfind('\n').map_or(0, |at| at + 1);
-    let is_before_key = |c: &char| matches!(c, ' ' | '-');
-    let indentation = yaml[line..].chars().take_while(is_before_key).count();
-    let mut end = written.start;
-    let mut at = written.start;
-    for (index, text) in yaml[written.start..].split_inclusive('\n').enumerate() {
-        let own = text.len() - text.trim_start_matches(' ').len();
-        let is_blank = text.trim().is_empty();
-        if index > 0 && !is_blank && own <= indentation {
-            break;
-        }
-        if !is_blank {
-            end = at + text.trim_end_matches(['\n', '\r']).len();
-        }
-        at += text.len();
-    }
-    end
+    indicator..written.start + yaml[written.clone()].trim_end().len()
 }
 
 /// Returns what may be shown of a text of the definition, by the keys that lead to it.
@@ -237,7 +226,7 @@ mapping:
             assert!(masked.contains(kept), "{kept} not in {masked}");
         }
         let again = crate::parse(&masked).unwrap_or_else(|faults| panic!("{faults:?} in {masked}"));
-        assert_eq!(crate::config_json(&again), crate::config_json(&definition));
+        assert_eq!(crate::config_json(&again), crate::config_json(&definition), "{masked}");
         assert!(without_secrets("", &crate::parse(PLAIN).unwrap()).is_none());
     }
 
