@@ -61,7 +61,7 @@ where
     }
 }
 
-/// What a request holds until its answer begins, and whether there was room for it.
+/// Room that a request holds until its answer begins, and whether there was room for it.
 #[derive(Clone)]
 struct Held(Arc<Mutex<(Reservation, Result<(), NoRoom>)>>);
 
@@ -158,9 +158,11 @@ mod tests {
     async fn send(memory: &Arc<Budget>, sizes: &[usize]) -> (i32, usize) {
         let read = Arc::new(AtomicUsize::new(0));
         let service = {
-            let (memory, read) = (Arc::clone(memory), Arc::clone(&read));
+            let memory = Arc::clone(memory);
+            let read = Arc::clone(&read);
             tower::service_fn(move |request: Request<Body>| {
-                let (memory, read) = (Arc::clone(&memory), Arc::clone(&read));
+                let memory = Arc::clone(&memory);
+                let read = Arc::clone(&read);
                 async move {
                     let mut body = request.into_body();
                     while let Some(Ok(frame)) = body.frame().await {

@@ -112,7 +112,7 @@ impl Backlog {
     /// Checks whether a flow takes another message. `age` is the flow's own bound.
     ///
     /// # Errors
-    /// Intake of the flow is refused for now.
+    /// The reason why the flow takes no message at present; a later call may find room.
     pub fn check(&self, share: &Share, age: Option<Duration>) -> Result<(), Overload> {
         self.check_bytes(share.bytes.bytes(), share.bytes.bytes(), 0)?;
         let Some(age) = age.or(self.limits.age) else { return Ok(()) };

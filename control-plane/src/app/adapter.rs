@@ -164,7 +164,7 @@ pub async fn test(app: &App, caller: &Caller, id: &AdapterId, input: &str) -> Re
 /// What a test's code gets as `context`.
 const TEST_CONTEXT: &str = r#"{"test":true}"#;
 
-/// Who a test's calls are counted to: all tests of an environment are one.
+/// The caller to whom a test's calls are counted: all tests of an environment are one.
 pub fn asker(caller: &Caller) -> Asker<'_> {
     Asker { environment: caller.environment_id.as_str(), key: caller.environment_id.as_str() }
 }

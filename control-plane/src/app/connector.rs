@@ -51,7 +51,7 @@ pub struct Seen {
     pub instance: ConnectorInstance,
     pub health: Option<ConnectorHealth>,
     pub authorization: Option<oauth::Held>,
-    /// What a change leaves to be done.
+    /// Work that a change leaves to be done.
     pub warnings: Vec<String>,
 }
 
@@ -122,8 +122,8 @@ pub async fn create(app: &App, caller: &Caller, new: New) -> Result<Changed<Seen
     connected(app, made, &new.config).await
 }
 
-/// Who runs a flow as soon as its connector is made, or has another client, finds it connected, when that needs nobody's consent: waits until the
-/// provider has answered the one who keeps the tokens, but not for long.
+/// Waits, but not for long, until the provider has answered the one who keeps the tokens, when that
+/// needs nobody's consent: a flow that runs right after the change finds its connector connected.
 async fn connected(app: &App, made: Changed<Seen>, config: &Config) -> Result<Changed<Seen>, Error> {
     if !oauth::needs_nobody(&made.value.instance, config)? {
         return Ok(made);

@@ -205,7 +205,7 @@ pub async fn renew_sealing_keys(db: &mut Db, sealer: &Sealer) -> Result<u32, Err
     Ok(renewed)
 }
 
-/// What the key of an environment is sealed for, and called.
+/// The context under which the key of an environment is sealed, and its name.
 fn sealing_context(environment: &EnvironmentId) -> String {
     format!("sealing_key/{environment}")
 }

@@ -79,7 +79,8 @@ pub async fn rotate(app: &Arc<App>, caller: &Caller) -> Result<Rotated, Error> {
         return Err(Error::new(Code::PermissionDenied, message));
     }
     let (answer, rotated) = oneshot::channel();
-    let (own, caller) = (Arc::clone(app), caller.clone());
+    let own = Arc::clone(app);
+    let caller = caller.clone();
     app.hub.run_to_its_end(async move {
         // Nobody may be left to hear it.
         let _ = answer.send(rotate_once(&own, &caller).await);
@@ -121,7 +122,8 @@ async fn begin(app: &App, caller: &Caller) -> Result<bool, Error> {
     if ids.len() > 1 || caller.repeats(&mut tx, &ids[0]).await? {
         return Ok(false);
     }
-    let (file, sealer) = (file.clone(), Arc::clone(&app.sealer));
+    let file = file.clone();
+    let sealer = Arc::clone(&app.sealer);
     let put = tokio::task::spawn_blocking(move || file.put_new_key_in_front(&sealer));
     let put = put.await.map_err(|_| Error::unavailable("the service stops"))?;
     put.map_err(|error| {

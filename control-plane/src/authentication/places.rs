@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn one_caller_takes_so_many_places_and_leaves_those_of_others() {
         let places = Places::default();
-        let (one, other) = (ApiKeyId::from("key_1"), ApiKeyId::from("key_2"));
+        let one = ApiKeyId::from("key_1");
+        let other = ApiKeyId::from("key_2");
         let mut calls: Vec<_> = (0..CALLS_OF_ONE).map(|_| places.take(&one, Kind::Call).unwrap()).collect();
         assert_eq!(places.take(&one, Kind::Call).err().unwrap().code, Code::ResourceExhausted);
         assert!(places.take(&one, Kind::Stream).is_ok());

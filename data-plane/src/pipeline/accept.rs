@@ -105,7 +105,7 @@ impl Pipeline {
     /// Checks whether the flow takes messages, before anything of one is read.
     ///
     /// # Errors
-    /// Intake of the flow is refused for now.
+    /// The reason why the flow takes no message at present; a later call may find room.
     pub fn admits(&self, flow: &Flow) -> Result<(), Overload> {
         // What a paused flow holds does not age.
         let age = if flow.paused { Some(Duration::MAX) } else { flow.backlog_age() };

@@ -291,7 +291,7 @@ fn is_ours(app: &App, state: &str) -> bool {
 
 const STATE_CONTEXT: &str = "oauth state";
 
-/// What a verifier at rest is sealed for.
+/// The context under which a verifier at rest is sealed.
 pub fn verifier_context(state_sha256: &[u8]) -> String {
     format!("oauth verifier/{}", URL_SAFE_NO_PAD.encode(state_sha256))
 }

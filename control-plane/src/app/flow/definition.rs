@@ -116,7 +116,7 @@ pub async fn seal_all(app: &App) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-/// What a definition at rest is sealed for.
+/// The context under which a definition at rest is sealed.
 pub fn seal_context(flow: &FlowId) -> String {
     format!("definition/{flow}")
 }

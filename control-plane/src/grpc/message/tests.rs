@@ -220,7 +220,8 @@ async fn a_reader_that_lags_is_told_where_to_go_on() {
     for _ in 0..10 {
         fixture.ended(&large, Outcome::DeadLetter).await;
     }
-    let (mut seen, mut lagged) = (Vec::new(), None);
+    let mut seen = Vec::new();
+    let mut lagged = None;
     while let Some(event) = live.next().await {
         let event = event.unwrap();
         match event.event.as_str() {

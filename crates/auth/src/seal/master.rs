@@ -169,7 +169,8 @@ fn make(path: &Path) -> io::Result<Secret<String>> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let (beside, text) = (beside(path), new_key());
+    let beside = beside(path);
+    let text = new_key();
     let written = write_private(&beside, text.expose());
     let linked = written.and_then(|()| fs::hard_link(&beside, path));
     let removed = fs::remove_file(&beside);
@@ -256,7 +257,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = KeyFile::of(folder.path());
         let ring = file.sealer().unwrap();
-        let (former, sealed) = (ring.key_ids(), ring.seal(b"x", ""));
+        let former = ring.key_ids();
+        let sealed = ring.seal(b"x", "");
         file.put_new_key_in_front(&ring).unwrap();
         assert_eq!(ring.key_ids()[1..], former[..]);
         assert_ne!(ring.key_ids()[0], former[0]);

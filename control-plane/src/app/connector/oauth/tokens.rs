@@ -144,7 +144,7 @@ pub(super) fn held_of(row: &OauthToken) -> Held {
     Held { status, expires_at: row.expires_at, error: (!row.refused.is_empty()).then(|| row.refused.clone()) }
 }
 
-/// What tokens at rest are sealed for.
+/// The context under which tokens at rest are sealed.
 pub fn seal_context(id: &InstanceId) -> String {
     format!("oauth_token/{id}")
 }
