@@ -66,7 +66,8 @@ pub async fn follow(
         changed,
         read: VecDeque::new(),
         more: true,
-        lag: Lag::default(),
+        // Who begins at the end has everything.
+        lag: Lag { behind: (after == last).then_some(0), last_sent: after },
         ended: false,
     };
     Ok(try_unfold(following, |mut following| async move {
@@ -120,7 +121,7 @@ impl Following {
 
 /// How far a reader is behind the log. One that was at its end keeps up from then on; one that begins with earlier events may
 /// take its time until it is there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lag {
     /// Bytes that were sent since the reader last had everything; none before it had.
     behind: Option<u64>,
