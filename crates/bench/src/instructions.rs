@@ -30,6 +30,17 @@ const TOLERANCE: f64 = 0.05;
 /// Share above the committed figure that is a slowdown of the writer thread. Its groups depend on when it turns to its queue.
 const WRITER_TOLERANCE: f64 = 0.15;
 
+/// Most times that a figure is counted.
+const MAX_COUNTS: usize = 4;
+
+/// Instructions of one mapping, webhook or call.
+struct Figure {
+    name: String,
+    count: u64,
+    /// Share above the committed figure that is a slowdown.
+    tolerance: f64,
+}
+
 /// Instructions of a process.
 #[derive(Clone, Copy, Default)]
 struct Counts {
@@ -53,9 +64,9 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
     let seed = Seed::make(plan).await?;
     let (mut counted, mut slower) = (BTreeMap::new(), Vec::new());
     for work in Work::ALL {
-        for (name, count, tolerance) in seed.figures(plan, work).await? {
-            let known = committed.get(build).and_then(|figures| figures.get(&name)).copied();
-            let change = known.map(|known| count as f64 / known as f64 - 1.0);
+        let known = committed.get(build);
+        for Figure { name, count, tolerance } in seed.least_figures(plan, work, known).await? {
+            let change = change(known, &name, count);
             let told = change
                 .map_or("of which no figure is committed".to_owned(), |change| format!("{:+.2} %", change * 100.0));
             println!("{name:<18} {:>12} instructions, {told}", plain(count as f64));
@@ -82,6 +93,12 @@ pub async fn check(plan: &Plan, file: &Path, write: bool) -> Result<()> {
     Ok(())
 }
 
+/// Returns a count's distance from the committed figure, as a share of it.
+fn change(known: Option<&BTreeMap<String, u64>>, name: &str, count: u64) -> Option<f64> {
+    let known = known?.get(name)?;
+    Some(count as f64 / *known as f64 - 1.0)
+}
+
 fn read(file: &Path) -> Result<Figures> {
     match std::fs::read_to_string(file) {
         Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is not readable", file.display())),
@@ -102,18 +119,43 @@ impl Seed {
         Ok(Self { folder, webhook: flow.path, key })
     }
 
-    /// Name, instructions and tolerance of each figure of a work.
-    async fn figures(&self, plan: &Plan, work: Work) -> Result<Vec<(String, u64, f64)>> {
+    /// Returns the figures of a work, those above their tolerance counted once more: other work on the machine makes smaller
+    /// groups, which cost more, and nothing makes the count too small.
+    async fn least_figures(
+        &self,
+        plan: &Plan,
+        work: Work,
+        known: Option<&BTreeMap<String, u64>>,
+    ) -> Result<Vec<Figure>> {
+        let mut least = self.figures(plan, work).await?;
+        for _ in 1..MAX_COUNTS {
+            let is_slower = |figure: &Figure| {
+                change(known, &figure.name, figure.count).is_some_and(|change| change > figure.tolerance)
+            };
+            if !least.iter().any(is_slower) {
+                break;
+            }
+            for (least, again) in least.iter_mut().zip(self.figures(plan, work).await?) {
+                least.count = least.count.min(again.count);
+            }
+        }
+        Ok(least)
+    }
+
+    /// Counts each figure of a work.
+    async fn figures(&self, plan: &Plan, work: Work) -> Result<Vec<Figure>> {
         let times = work.times();
         let all = self.count(plan, work, times).await?;
         ensure!(all.serving > 0, "callgrind did not find what to count: {}", work::COUNTED);
-        let mut figures = vec![(work.name().to_owned(), all.serving / times, TOLERANCE)];
+        let serving = all.serving / times;
+        let mut figures = vec![Figure { name: work.name().to_owned(), count: serving, tolerance: TOLERANCE }];
         if work.is_logged() {
             // What the writer does at its start, at its end and for the first times is in both.
             let none = self.count(plan, work, 0).await?;
             ensure!(none.writer > 0, "callgrind did not find what to count: {}", work::WRITER);
             let own = all.writer.saturating_sub(none.writer) / times;
-            figures.push((format!("{}, log writer", work.name()), own, WRITER_TOLERANCE));
+            let name = format!("{}, log writer", work.name());
+            figures.push(Figure { name, count: own, tolerance: WRITER_TOLERANCE });
         }
         Ok(figures)
     }
