@@ -8,10 +8,13 @@ mod dist;
 mod full;
 mod fuzz;
 mod lint;
+mod modules;
 mod sbom;
 mod soak;
+mod syntax;
 mod test;
 mod tidy;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -22,6 +25,7 @@ usage: cargo xtask <task>
   test [FILTER...]   build kanat, then run every test; FILTER goes to the test binaries
   lint               formatting, tidy, clippy, licences and sources, docs: all without a warning
   tidy               the rules of the tree that no other tool knows
+  words [FOLDER]     figures of how the code reads: comments, names, layout, size (of another checkout: FOLDER)
   soak [OPTION...]   the fault suite with many kills: --rounds N, each with a seed that follows --seed S
   soak --faults LIST cause faults under load (all, or kill,power,...), each for --seconds N with --seed S; print a table of
                      what was acked, lost, given up, sent twice or out of order, and of how long recovery took
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "lint" => lint::run(),
         "tidy" => tidy::run(),
+        "words" => words::run(rest),
         "soak" => soak::run(rest),
         "full" => full::run(rest),
         "dist" => dist::run(rest),

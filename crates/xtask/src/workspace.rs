@@ -33,9 +33,16 @@ impl SourceFile {
 
 /// The text files that people wrote: what git tracks or would track, by extension.
 pub fn files(extensions: &[&str]) -> Result<Vec<SourceFile>> {
-    let root = root();
+    files_in(&root(), extensions)
+}
+
+/// Returns the text files of a checkout by their extensions.
+///
+/// # Errors
+/// A file that cannot be read or is not UTF-8.
+pub fn files_in(root: &Path, extensions: &[&str]) -> Result<Vec<SourceFile>> {
     let mut paths = Vec::new();
-    collect(&root, &root, &mut paths).context("cannot list the files of the workspace")?;
+    collect(root, root, &mut paths).context("cannot list the files of the workspace")?;
     paths.sort();
     let mut files = Vec::new();
     for path in paths {
