@@ -168,12 +168,11 @@ async fn begins(app: &App, caller: &Caller, before: &str, may: Result<Status, Er
 async fn deployed(app: &App, caller: &Caller, flow_id: &FlowId) -> Result<FlowPlan, Error> {
     let mut tx = app.store.read().await?;
     let plan = published(&mut tx, &app.sealer, &caller.environment_id, Kind::Flow, flow_id.as_str()).await?;
+    let exists = plan.is_some() || flow::get(&mut tx, &caller.environment_id, flow_id).await?.is_some();
     drop(tx);
     let plan: FlowPlan = plan.ok_or_else(|| {
-        Error::precondition(format!(
-            "flow {:?} is not deployed, so that nothing can run its messages",
-            flow_id.as_str()
-        ))
+        let state = if exists { "not deployed" } else { "deleted" };
+        Error::precondition(format!("flow {:?} is {state}, so that nothing can run its messages", flow_id.as_str()))
     })?;
     if app.log.plan(flow_id, plan.version).await?.is_none() {
         let sealer = environment::sealer_of(app, &plan).await?;

@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::adapter_service_server::AdapterService;
 use kanat_store::adapter::Filter;
@@ -30,7 +29,7 @@ impl AdapterService for Api {
         let caller = caller(&request)?;
         let wire::ListAdaptersRequest { search, r#type, limit, offset } = request.into_inner();
         let filter = Filter { search: search.unwrap_or_default(), kind: r#type.unwrap_or_default() };
-        let found = adapter::list(&self.app, &caller, &filter, Page::new(limit, offset)).await;
+        let found = adapter::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::adapter);
         Ok(Response::new(wire::ListAdaptersResponse { data, pagination }))
     }
@@ -41,7 +40,7 @@ impl AdapterService for Api {
     ) -> Result<Response<wire::ListAdapterTemplatesResponse>, Status> {
         caller(&request)?;
         let wire::ListAdapterTemplatesRequest { limit, offset } = request.into_inner();
-        let found = page::cut(template::ALL.to_vec(), Page::new(limit, offset));
+        let found = page::cut(template::ALL.to_vec(), page::asked(limit, offset)?);
         let (data, pagination) = page::convert(found, convert::template);
         Ok(Response::new(wire::ListAdapterTemplatesResponse { data, pagination }))
     }

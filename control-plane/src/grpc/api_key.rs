@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::api_key_service_server::ApiKeyService;
 use tonic::{Request, Response, Status};
@@ -30,7 +29,7 @@ impl ApiKeyService for Api {
     ) -> Result<Response<wire::ListApiKeysResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListApiKeysRequest { limit, offset } = request.into_inner();
-        let found = api_key::list(&self.app, &caller, Page::new(limit, offset)).await.map_err(status::of)?;
+        let found = api_key::list(&self.app, &caller, page::asked(limit, offset)?).await.map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::key);
         Ok(Response::new(wire::ListApiKeysResponse { data, pagination }))
     }

@@ -5,7 +5,6 @@ mod convert;
 
 use futures::StreamExt;
 use kanat_model::id::{BatchJobId, FlowId};
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::batch_job_service_server::BatchJobService;
 use tonic::{Request, Response, Status, Streaming};
@@ -32,7 +31,7 @@ impl BatchJobService for Api {
         let caller = caller(&request)?;
         let wire::ListBatchJobsRequest { flow_id, limit, offset } = request.into_inner();
         let flow = flow_id.map(FlowId::from);
-        let found = batch_job::list(&self.app, &caller, flow.as_ref(), Page::new(limit, offset)).await;
+        let found = batch_job::list(&self.app, &caller, flow.as_ref(), page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::job);
         Ok(Response::new(wire::ListBatchJobsResponse { data, pagination }))
     }
@@ -58,7 +57,8 @@ impl BatchJobService for Api {
             let csv = batch_job::errors_csv(&self.app, &caller, &id).await.map_err(status::of)?;
             return Ok(Response::new(wire::ListBatchJobErrorsResponse { csv: Some(csv), ..Default::default() }));
         }
-        let found = batch_job::errors(&self.app, &caller, &id, Page::new(limit, offset)).await.map_err(status::of)?;
+        let found =
+            batch_job::errors(&self.app, &caller, &id, page::asked(limit, offset)?).await.map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::error);
         Ok(Response::new(wire::ListBatchJobErrorsResponse { data, pagination, csv: None }))
     }

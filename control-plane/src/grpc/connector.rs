@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::connector_service_server::ConnectorService;
 use kanat_store::connector_instance::Filter;
@@ -20,7 +19,7 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ListCatalogEntriesResponse>, Status> {
         let wire::ListCatalogEntriesRequest { category, search, limit, offset } = request.into_inner();
         let found = connector::catalog(category.as_deref(), &search.unwrap_or_default()).map_err(status::of)?;
-        let (data, pagination) = page::convert(page::cut(found, Page::new(limit, offset)), convert::entry);
+        let (data, pagination) = page::convert(page::cut(found, page::asked(limit, offset)?), convert::entry);
         Ok(Response::new(wire::ListCatalogEntriesResponse { data, pagination }))
     }
 
@@ -38,7 +37,7 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ListCatalogActionsResponse>, Status> {
         let wire::ListCatalogActionsRequest { catalog_id, limit, offset } = request.into_inner();
         let actions = &connector::catalog_entry(&catalog_id).map_err(status::of)?.actions;
-        let found = page::cut(actions.iter().collect(), Page::new(limit, offset));
+        let found = page::cut(actions.iter().collect(), page::asked(limit, offset)?);
         let (data, pagination) = page::convert(found, convert::action);
         Ok(Response::new(wire::ListCatalogActionsResponse { data, pagination }))
     }
@@ -72,7 +71,8 @@ impl ConnectorService for Api {
         let caller = caller(&request)?;
         let wire::ListConnectorInstancesRequest { catalog_id, search, limit, offset } = request.into_inner();
         let filter = Filter { catalog_id: catalog_id.unwrap_or_default(), search: search.unwrap_or_default() };
-        let found = connector::list(&self.app, &caller, &filter, Page::new(limit, offset)).await.map_err(status::of)?;
+        let found =
+            connector::list(&self.app, &caller, &filter, page::asked(limit, offset)?).await.map_err(status::of)?;
         let (data, pagination) = page::convert(found, |instance| convert::instance(&self.app, instance));
         let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;
         Ok(Response::new(wire::ListConnectorInstancesResponse { data, pagination }))
@@ -136,7 +136,7 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::GetConnectorHealthResponse>, Status> {
         let caller = caller(&request)?;
         let wire::GetConnectorHealthRequest { id, limit, offset } = request.into_inner();
-        let found = connector::health::get(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
+        let found = connector::health::get(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
         let (health, changes) = found.map_err(status::of)?;
         let changes = page::convert(changes, convert::health_change);
         Ok(Response::new(convert::health_and_changes(health.as_ref(), changes)))
@@ -148,7 +148,7 @@ impl ConnectorService for Api {
     ) -> Result<Response<wire::ListEndpointSchemasResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListEndpointSchemasRequest { id, limit, offset } = request.into_inner();
-        let found = connector::schemas::list(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
+        let found = connector::schemas::list(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::endpoint_schema);
         Ok(Response::new(wire::ListEndpointSchemasResponse { data, pagination }))
     }

@@ -3,7 +3,6 @@
 mod convert;
 
 use kanat_model::Timestamp;
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::consumer_key_service_server::ConsumerKeyService;
 use tonic::{Request, Response, Status};
@@ -30,7 +29,7 @@ impl ConsumerKeyService for Api {
         let caller = caller(&request)?;
         let wire::ListConsumerKeysRequest { id, consumer, limit, offset } = request.into_inner();
         let consumer = consumer.unwrap_or_default();
-        let page = Page::new(limit, offset);
+        let page = page::asked(limit, offset)?;
         let found = consumer_key::list(&self.app, &caller, &id.into(), &consumer, page).await.map_err(status::of)?;
         let now = Timestamp::now();
         let (data, pagination) = page::convert(found, |key| convert::seen(key, now));

@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::environment_service_server::EnvironmentService;
 use tonic::{Request, Response, Status};
@@ -28,7 +27,7 @@ impl EnvironmentService for Api {
     ) -> Result<Response<wire::ListEnvironmentsResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListEnvironmentsRequest { limit, offset } = request.into_inner();
-        let found = environment::list(&self.app, &caller, Page::new(limit, offset)).await.map_err(status::of)?;
+        let found = environment::list(&self.app, &caller, page::asked(limit, offset)?).await.map_err(status::of)?;
         let (data, pagination) = page::convert(found, convert::environment);
         Ok(Response::new(wire::ListEnvironmentsResponse { data, pagination }))
     }

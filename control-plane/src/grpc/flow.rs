@@ -3,7 +3,6 @@
 mod convert;
 
 use kanat_model::id::FlowId;
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::flow_service_server::FlowService;
 use tonic::{Request, Response, Status};
@@ -26,7 +25,7 @@ impl FlowService for Api {
     ) -> Result<Response<wire::ListFlowsResponse>, Status> {
         let caller = caller(&request)?;
         let request = request.into_inner();
-        let page = Page::new(request.limit, request.offset);
+        let page = page::asked(request.limit, request.offset)?;
         let filter = convert::filter(request).map_err(status::of)?;
         let found = flow::list(&self.app, &caller, &filter, page).await.map_err(status::of)?;
         let polls = flow::polls(&self.app, &found.items.iter().collect::<Vec<_>>()).await;
@@ -126,7 +125,7 @@ impl FlowService for Api {
     ) -> Result<Response<wire::ListFlowVersionsResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListFlowVersionsRequest { id, limit, offset } = request.into_inner();
-        let found = flow::list_versions(&self.app, &caller, &id.into(), Page::new(limit, offset)).await;
+        let found = flow::list_versions(&self.app, &caller, &id.into(), page::asked(limit, offset)?).await;
         let found = found.map_err(status::of)?;
         let (data, pagination) = page::convert(found, |version| convert::version(&self.app, version));
         let data = data.into_iter().collect::<Result<_, _>>().map_err(status::of)?;

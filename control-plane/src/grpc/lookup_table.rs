@@ -3,7 +3,6 @@
 mod convert;
 
 use kanat_model::id::LookupTableId;
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::lookup_table_service_server::LookupTableService;
 use kanat_store::lookup_table::entry::Entry;
@@ -30,7 +29,8 @@ impl LookupTableService for Api {
     ) -> Result<Response<wire::ListLookupTablesResponse>, Status> {
         let caller = caller(&request)?;
         let wire::ListLookupTablesRequest { search, limit, offset } = request.into_inner();
-        let found = lookup_table::list(&self.app, &caller, &search.unwrap_or_default(), Page::new(limit, offset)).await;
+        let found =
+            lookup_table::list(&self.app, &caller, &search.unwrap_or_default(), page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, |table| convert::table(table, Vec::new()));
         Ok(Response::new(wire::ListLookupTablesResponse { data, pagination }))
     }
@@ -41,7 +41,7 @@ impl LookupTableService for Api {
     ) -> Result<Response<wire::LookupTable>, Status> {
         let caller = caller(&request)?;
         let wire::GetLookupTableRequest { id, search, limit } = request.into_inner();
-        let limit = Page::new(limit, None).limit;
+        let limit = page::asked(limit, None)?.limit;
         let (id, search) = (LookupTableId::from(id), search.unwrap_or_default());
         let (table, entries) = lookup_table::get(&self.app, &caller, &id, &search, limit).await.map_err(status::of)?;
         Ok(Response::new(convert::table(table, entries)))

@@ -23,7 +23,7 @@ impl MessageService for Api {
         request: Request<wire::ListMessagesRequest>,
     ) -> Result<Response<wire::ListMessagesResponse>, Status> {
         let caller = caller(&request)?;
-        let (query, part) = convert::list(request.into_inner());
+        let (query, part) = convert::list(request.into_inner())?;
         let found = message::list(&self.app, &caller, query, &part).await.map_err(status::of)?;
         Ok(Response::new(convert::page(found, part.page)))
     }

@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::node_service_server::NodeService;
 use tonic::{Request, Response, Status};
@@ -19,7 +18,7 @@ impl NodeService for Api {
         let caller = caller(&request)?;
         let wire::ListNodesRequest { limit, offset } = request.into_inner();
         let nodes = node::list(&self.app, &caller).await.map_err(status::of)?;
-        let nodes = page::cut(nodes, Page::new(limit, offset));
+        let nodes = page::cut(nodes, page::asked(limit, offset)?);
         let (data, pagination) = page::convert(nodes, |node| convert::node(node, &caller.environment_id));
         Ok(Response::new(wire::ListNodesResponse { data, pagination }))
     }

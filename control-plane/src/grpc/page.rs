@@ -1,7 +1,24 @@
 //! Pages of lists on the wire.
 
+use kanat_model::Error;
 use kanat_model::page::{Page, Paged};
 use kanat_proto::v1::Pagination;
+use tonic::Status;
+
+use super::status;
+
+/// Returns the part of a list that a request asks for: 50 from the start unless it says otherwise, at most 500.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for a limit of 0.
+pub fn asked(limit: Option<u32>, offset: Option<u32>) -> Result<Page, Status> {
+    if limit == Some(0) {
+        let problem = format!("a page has at least one item; leave it out for {}", Page::DEFAULT_LIMIT);
+        return Err(status::of(Error::field("limit", problem)));
+    }
+    Ok(Page::new(limit, offset))
+}
 
 /// Converts the items of a page, and says where it stands in the whole.
 pub fn convert<T, M>(paged: Paged<T>, item: impl FnMut(T) -> M) -> (Vec<M>, Option<Pagination>) {

@@ -2,7 +2,6 @@
 
 mod convert;
 
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::published_api_service_server::PublishedApiService;
 use tonic::{Request, Response, Status};
@@ -29,7 +28,7 @@ impl PublishedApiService for Api {
         let caller = caller(&request)?;
         let wire::ListPublishedApisRequest { search, limit, offset } = request.into_inner();
         let search = search.unwrap_or_default();
-        let found = published_api::list(&self.app, &caller, &search, Page::new(limit, offset)).await;
+        let found = published_api::list(&self.app, &caller, &search, page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::api);
         Ok(Response::new(wire::ListPublishedApisResponse { data, pagination }))
     }
@@ -82,7 +81,7 @@ impl PublishedApiService for Api {
         let caller = caller(&request)?;
         let wire::ListPublishedApiVersionsRequest { id, limit, offset } = request.into_inner();
         let seen = version::list(&self.app, &caller, &id.into()).await.map_err(status::of)?;
-        let found = page::cut(seen.versions.clone(), Page::new(limit, offset));
+        let found = page::cut(seen.versions.clone(), page::asked(limit, offset)?);
         let (data, pagination) = page::convert(found, |version| convert::version(&seen, version));
         Ok(Response::new(wire::ListPublishedApiVersionsResponse { data, pagination }))
     }

@@ -3,7 +3,6 @@
 mod convert;
 
 use kanat_model::id::FlowId;
-use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
 use kanat_proto::v1::schedule_service_server::ScheduleService;
 use tonic::{Request, Response, Status};
@@ -20,7 +19,7 @@ impl ScheduleService for Api {
         let caller = caller(&request)?;
         let wire::ListSchedulesRequest { flow_id, limit, offset } = request.into_inner();
         let flow = flow_id.map(FlowId::from);
-        let found = schedule::list(&self.app, &caller, flow.as_ref(), Page::new(limit, offset)).await;
+        let found = schedule::list(&self.app, &caller, flow.as_ref(), page::asked(limit, offset)?).await;
         let (data, pagination) = page::convert(found.map_err(status::of)?, convert::schedule);
         Ok(Response::new(wire::ListSchedulesResponse { data, pagination }))
     }

@@ -74,9 +74,23 @@ pub fn beginning(response: &Answered<'_>, mask: &Mask) -> String {
     let masked = mask.apply(head.trim());
     let begun: String =
         masked.chars().take(BEGINNING_CHARACTERS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let redirect = redirect(response, mask);
     match begun.trim_end() {
-        "" => response.status.to_string(),
-        begun => format!("{}: {begun}", response.status),
+        "" => format!("{}{redirect}", response.status),
+        begun => format!("{}{redirect}: {begun}", response.status),
+    }
+}
+
+/// Returns where a redirect leads, which is not followed, without the query; empty for other answers.
+fn redirect(response: &Answered<'_>, mask: &Mask) -> String {
+    let location = response.headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    match location {
+        Some(location) if (300..400).contains(&response.status) => {
+            let place = mask.apply(location.split(['?', '#']).next().unwrap_or_default());
+            let place: String = place.chars().take(BEGINNING_CHARACTERS).collect();
+            format!(" (redirects are not followed; this one leads to {place})")
+        }
+        Some(_) | None => String::new(),
     }
 }
 
@@ -174,6 +188,19 @@ mod tests {
         assert_eq!(answered(503, " \n"), "503");
         let long = answered(500, &format!("{}s3cret", "ü".repeat(197)));
         assert_eq!(long, format!("500: {}***", "ü".repeat(197)));
+    }
+
+    #[test]
+    fn an_error_says_where_a_redirect_leads() {
+        let mask = Mask::new(&["s3cret".to_owned()]);
+        let headers = headers(&[("location", "https://erp.example/s3cret/new?token=7")]);
+        let answered = |status| {
+            let body = b"Moved";
+            beginning(&Answered { status, headers: &headers, body, truncated: false }, &mask)
+        };
+        let place = "https://erp.example/********/new";
+        assert_eq!(answered(302), format!("302 (redirects are not followed; this one leads to {place}): Moved"));
+        assert_eq!(answered(201), "201: Moved");
     }
 
     #[test]

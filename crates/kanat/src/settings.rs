@@ -62,6 +62,13 @@ impl Problems {
         self.texts.push(format!("{name}: {problem}"));
     }
 
+    /// Adds that a setting is missing, with how it can be given.
+    fn missing(&mut self, setting: &str, problem: impl std::fmt::Display) {
+        let flag = setting.replace('_', "-");
+        let variable = setting.to_uppercase();
+        self.texts.push(format!("{setting} is missing (--{flag}, KANAT_{variable}): {problem}"));
+    }
+
     fn finish(self) -> Result<()> {
         match self.texts.len() {
             0 => Ok(()),

@@ -45,6 +45,8 @@ async fn a_flow_is_listed_shown_paused_and_rolled_back_by_its_name() {
     cli.run(&["flow", "pause", "by-hand"]).await.expect();
     assert_eq!(status(&id).await, "paused");
     cli.run(&["flow", "resume", "by-hand"]).await.expect();
+    let again = cli.run(&["flow", "resume", "by-hand"]).await.expect();
+    assert_eq!(again.trim(), "flow by-hand is active already");
     assert_eq!(status("by-hand").await, "active");
     cli.file("changed.yaml", &FLOW.replace("/orders", "/changed"));
     cli.run(&["flow", "update", "by-hand", "changed.yaml"]).await.expect();

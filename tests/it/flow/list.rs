@@ -29,6 +29,8 @@ async fn pages_filters_and_searches() {
     assert_eq!(much["pagination"]["limit"], 500);
     let much = app.api.get("/api/v1/flows?limit=99999999999999999999").await.expect(200);
     assert_eq!(much["pagination"]["limit"], 500);
+    let none = app.api.get("/api/v1/flows?limit=0").await.expect_error(400, "INVALID_ARGUMENT");
+    assert_eq!(none[0]["field"], "limit");
     app.api.get("/api/v1/flows?limit=many").await.expect_error(400, "INVALID_ARGUMENT");
     app.api.get("/api/v1/flows?colour=red").await.expect_error(400, "INVALID_ARGUMENT");
 }

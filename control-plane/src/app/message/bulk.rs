@@ -22,7 +22,11 @@ pub async fn retry_all(app: &App, caller: &Caller, query: Query) -> Result<Vec<M
     match filter.statuses.as_slice() {
         [] => filter.statuses.push(Status::DeadLetter),
         [Status::DeadLetter] => {}
-        [other, ..] => return Err(Error::field("status", format!("{:?} cannot be retried", other.as_str()))),
+        [other, ..] => {
+            let problem =
+                format!("{:?} cannot be retried: only messages with the status dead_letter can", other.as_str());
+            return Err(Error::field("status", problem));
+        }
     }
     super::check_flow(app, caller, &filter.flow_id).await?;
     let found = find(app, &filter).await?;

@@ -6,14 +6,15 @@ use kanat_model::id::MessageId;
 use kanat_model::message::Failure;
 use kanat_model::page::Page;
 use kanat_proto::v1 as wire;
+use tonic::Status;
 
 use crate::app::message::{Follow, Followed, ListQuery, Part, Query};
-use crate::grpc::page::pagination;
+use crate::grpc::page::{asked, pagination};
 
-pub fn list(request: wire::ListMessagesRequest) -> (ListQuery, Part) {
+pub fn list(request: wire::ListMessagesRequest) -> Result<(ListQuery, Part), Status> {
     let wire::ListMessagesRequest { flow_id, status, since, until, search, limit, offset, cursor } = request;
     let query = ListQuery { flow_id, statuses: status, since, until, search };
-    (query, Part { page: Page::new(limit, offset), cursor })
+    Ok((query, Part { page: asked(limit, offset)?, cursor }))
 }
 
 pub fn bulk(request: wire::BulkMessagesRequest) -> Query {

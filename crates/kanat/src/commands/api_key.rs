@@ -127,7 +127,10 @@ async fn one(client: &Client, text: &str) -> Result<Json> {
     let mut found: Vec<&Json> = keys.iter().filter(|key| key.text(by) == text).collect();
     match (found.pop(), found.len()) {
         (Some(key), 0) => Ok(key.clone()),
-        (Some(_), _) => Err(failure(format!("several API keys are called {text:?}: name one by its id"))),
+        (Some(last), _) => {
+            let ids = found.into_iter().chain([last]).map(|key| format!("\n  {}", key.text("id"))).collect::<String>();
+            Err(failure(format!("several API keys are called {text:?}: name one by its id{ids}")))
+        }
         (None, _) => {
             let names = keys.iter().map(|key| key.text("name")).collect::<Vec<_>>();
             let near = kanat_model::nearest::suggestion(text, names.iter().map(String::as_str));

@@ -160,8 +160,8 @@ impl Command {
                     Err(error) => Err(diagnostics::explain_stored(session, &path, error).await),
                 }
             }
-            Self::Pause { flow } => pause(session, &flow).await,
-            Self::Resume { flow } => change(session, &flow, "resume").await,
+            Self::Pause { flow } => bring_to(session, &flow, "paused", "pause").await,
+            Self::Resume { flow } => bring_to(session, &flow, "active", "resume").await,
             Self::Run { flow, data } => run(session, &flow, data.as_deref()).await,
             Self::Versions { flow, page } => {
                 let path = session.client.path(&FLOW, &flow).await?;
@@ -192,18 +192,14 @@ impl Command {
     }
 }
 
-/// Scripts pause a flow that may be paused already: that is no fault.
-async fn pause(session: &Session, flow: &str) -> Result<()> {
+/// Brings a flow to a status by the verb that leads there. Scripts do so with flows that may have it already: that is
+/// no fault.
+async fn bring_to(session: &Session, flow: &str, status: &str, verb: &str) -> Result<()> {
     let path = session.client.path(&FLOW, flow).await?;
     let found = session.client.get(&path, &[]).await?;
-    if found.text("status") == "paused" {
-        return session.print(&found, |flow| format!("flow {} is paused already", flow.text("name")));
+    if found.text("status") == status {
+        return session.print(&found, |flow| format!("flow {} is {status} already", flow.text("name")));
     }
-    change(session, flow, "pause").await
-}
-
-async fn change(session: &Session, flow: &str, verb: &str) -> Result<()> {
-    let path = session.client.path(&FLOW, flow).await?;
     let answer = session.client.post(&format!("{path}/{verb}"), &json!({})).await?;
     session.print(&answer, |flow| format!("flow {} is {}", flow.text("name"), flow.text("status")))
 }

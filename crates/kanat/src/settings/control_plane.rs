@@ -49,7 +49,8 @@ impl Flags {
         let names_a_database = self.process.database_url.is_some();
         let process = self.process.check(&mut problems);
         if matches!(process.database, Database::Files) && !names_a_database {
-            problems.add("database_url", "a control plane of its own shares PostgreSQL with its nodes: postgres://...");
+            problems
+                .missing("database_url", "a control plane of its own shares PostgreSQL with its nodes: postgres://...");
         }
         let control = self.control.check(&process, &mut problems);
         problems.finish()?;
@@ -94,7 +95,9 @@ mod tests {
 
     #[test]
     fn needs_a_database_that_others_can_share() {
-        assert!(settings("").err().unwrap().to_string().contains("PostgreSQL"));
+        let none = settings("").err().unwrap().to_string();
+        assert!(none.contains("database_url is missing (--database-url, KANAT_DATABASE_URL): "), "{none}");
+        assert!(none.contains("PostgreSQL"), "{none}");
         let sqlite = settings("database_url = \"sqlite:kanat.db\"\n").err().unwrap().to_string();
         assert!(sqlite.contains("one process of `kanat up`"), "{sqlite}");
     }

@@ -76,10 +76,14 @@ impl Flags {
         let names_a_database = self.process.database_url.is_some();
         let process = self.process.check(&mut problems);
         if matches!(process.database, Database::Files) && !names_a_database {
-            problems.add("database_url", "a node shares PostgreSQL with its control planes: postgres://...");
+            problems.missing("database_url", "a node shares PostgreSQL with its control planes: postgres://...");
         }
         let send_secrets_unencrypted = self.send_secrets_unencrypted.unwrap_or(false);
         let control_planes = control_planes(&self.control_plane.unwrap_or_default(), send_secrets_unencrypted);
+        if control_planes.as_ref().is_ok_and(Vec::is_empty) {
+            let problem = "a node needs the address of a control plane, such as https://control.example.com";
+            problems.missing("control_plane", problem);
+        }
         let settings = Settings {
             process,
             node: self.node.check(&mut problems),
@@ -116,9 +120,6 @@ impl Settings {
 
 fn control_planes(texts: &[String], in_clear_text: bool) -> Result<Vec<String>, String> {
     let urls = value::words(texts).map(value::url).collect::<Result<Vec<_>, _>>()?;
-    if urls.is_empty() {
-        return Err("a node needs the address of a control plane, such as https://control.example.com".to_owned());
-    }
     match urls.iter().find(|url| !value::is_private(url)) {
         Some(open) if !in_clear_text => Err(format!(
             "plans carry the secrets of connectors, and would come from {open} without TLS: use https://, or say \

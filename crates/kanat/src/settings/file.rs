@@ -57,13 +57,26 @@ where
     let mut reader = Reader { text, file, known, settings: Table::new(), problems, check_types: check_types::<T> };
     for fault in &faults {
         let at = fault.span().map_or(0, |span| span.start);
-        reader.fault(at, fault.message());
+        reader.fault(at, &format!("{}{}", fault.message(), unquoted(text, at)));
     }
     // What follows a fault of the syntax may have been misread.
     if faults.is_empty() {
         reader.table(table.get_ref(), &[]);
     }
     reader.settings.try_into().unwrap_or_default()
+}
+
+/// Returns the hint for a line whose value is a text without quotes, which is the usual reason why a file cannot be
+/// read; empty for other lines. `at` is a byte of the line.
+fn unquoted(text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    match line.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+        Some((name, value)) if !value.is_empty() && !value.contains(['"', '\'', '[', '{']) => {
+            format!("; a text stands in quotes: {name} = {value:?}")
+        }
+        Some(_) | None => String::new(),
+    }
 }
 
 /// Returns whether a process has a setting that is no flag: one that it has not is passed over, whatever its type is.
@@ -195,6 +208,13 @@ mod tests {
     fn faults_of_syntax_have_their_lines() {
         let found = faults("listen = \"127.0.0.1:8080\"\nlog = info\nlog = \"info\"\n");
         assert!(!found.is_empty() && found[0].starts_with("kanat.toml:2: "), "{found:?}");
+    }
+
+    #[test]
+    fn a_text_without_quotes_is_shown_with_them() {
+        let found = faults("retention_days = 7\nlisten = 127.0.0.1:8126\n");
+        assert!(found[0].starts_with("kanat.toml:2: "), "{found:?}");
+        assert!(found[0].ends_with("; a text stands in quotes: listen = \"127.0.0.1:8126\""), "{found:?}");
     }
 
     #[test]

@@ -28,7 +28,9 @@ impl Given {
     /// wrong ends the process.
     pub fn read() -> (Cli, Self) {
         let (mut command, faults) = without_wrong_values(Cli::command(), |name| std::env::var_os(name));
-        let matches = command.get_matches_mut();
+        let matches = command
+            .try_get_matches_from_mut(std::env::args_os())
+            .unwrap_or_else(|error| of_flag(error, &mut command).exit());
         let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
         (cli, Self::of(&command, &matches, faults))
     }
@@ -111,15 +113,28 @@ fn problem(argument: &Arg, value: impl Fn(&str) -> Option<OsString>) -> Option<S
     Some(format!("{name}: {}", reason(argument, &value, &error)))
 }
 
+/// The standard library's text for a number that is none.
+const NO_DIGIT: &str = "invalid digit found in string";
+
+const WHOLE_NUMBER: &str = "expected a whole number that is not negative";
+
+/// Returns the error of a command line, with the number that a flag takes named where its value is none.
+fn of_flag(error: clap::Error, command: &mut Command) -> clap::Error {
+    match (error.source(), error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue)) {
+        (Some(source), Some(flag), Some(value)) if source.to_string() == NO_DIGIT => {
+            command.error(error.kind(), format!("invalid value '{value}' for '{flag}': {WHOLE_NUMBER}"))
+        }
+        _ => error,
+    }
+}
+
 /// Returns why a value cannot be read. A secret is not repeated.
 fn reason(argument: &Arg, value: &OsStr, error: &clap::Error) -> String {
     let Some(value) = value.to_str() else { return "is no text in UTF-8".to_owned() };
     let reason = match (error.get(ContextKind::ValidValue), error.source().map(ToString::to_string)) {
         _ if value.is_empty() => return "is empty".to_owned(),
         (Some(ContextValue::Strings(valid)), _) if !valid.is_empty() => format!("expected one of {}", valid.join(", ")),
-        (_, Some(source)) if source == "invalid digit found in string" => {
-            "expected a whole number that is not negative".to_owned()
-        }
+        (_, Some(source)) if source == NO_DIGIT => WHOLE_NUMBER.to_owned(),
         (_, Some(source)) => source,
         (_, None) => "cannot be read".to_owned(),
     };
